@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....compiler import Reals, loop, select, when_any
+from ....compiler import Reals, loop, select, target, when_any
 from ... import joints
 from ...context import Step
 from ...dynamics.articulated import solve_outward
@@ -62,6 +62,10 @@ def factor_solve(s: Step, b: Reals, x: Reals) -> None:
             for k in loop(s.model.nv):
                 x[k] = _choose(s, problem.load[coupled.elimination_index(s, k)], x[k])
             s.link[0].y = Motion.zero()
+            if problem.has("uncoupled"):
+                for _ in loop(1 - target().any_lane(problem.coupled[0] < 0.5)):  # without trees nothing is in y yet
+                    for i in loop(1, s.model.nl):
+                        s.link[i].y = Motion.zero()
             for i in loop(1, s.model.nl):
                 y = s.link[s.model.parent[i]].y + joints.apply(s, i, x)
                 s.link[i].y = _choose(s, y, s.link[i].y) if problem.has("uncoupled") else y
