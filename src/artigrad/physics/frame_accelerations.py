@@ -96,8 +96,13 @@ def sensing(s: Step, out: Reals) -> None:
 
 
 def sensing_vjp(s: Step, out_bar: Reals) -> None:
-    """Adds to the cotangents of q (tangent), v, u and constants."""
+    """Add to the cotangents of q (tangent), v, u and constants."""
     accelerations(s)
+    known_sensing_vjp(s, out_bar)
+
+
+def known_sensing_vjp(s: Step, out_bar: Reals) -> None:
+    """Add to the same cotangents, given the accelerations in ws.qdd and the kinematics of the state."""
     link_forces(s, s.ws.qdd)
     frames, limits, held, contacts = _parts(s, out_bar)
     clear_pose_bars(s, "w_bar")

@@ -9,7 +9,7 @@ from ...compiler import Reals, clamp, loop, select, steady, switch
 from ..actuator_outputs import driving, driving_size_of, driving_vjp
 from ..constraints.report import REPORT
 from ..context import Step
-from ..frame_accelerations import sensing, sensing_parts, sensing_vjp
+from ..frame_accelerations import known_sensing_vjp, sensing, sensing_parts
 from ..kinematics import clear_pose_bars
 from ..outputs import outputs, outputs_and_poses_vjp, outputs_size
 from ..transmissions.transmission import kinematics
@@ -51,7 +51,9 @@ def readings_vjp(s: Step, out_bar: Reals, time: Any, after: Reals | None) -> Non
     if features.driving:
         driving_vjp(s, bars.driving)
     if features.sensing:
-        sensing_vjp(s, bars.sensing)
+        for k in loop(s.model.nv):  # found by `_fill`
+            s.ws.qdd[k] = values.sensing[k]
+        known_sensing_vjp(s, bars.sensing)
 
 
 def _fill(s: Step) -> SensorBuffers:
