@@ -66,6 +66,8 @@ PAGES = (
         "api/tasks.md",
         "tutorials/control.md",
     ),
+    *(f"theory/{name}.md" for name in ("index", "spatial", "dynamics", "integrators", "contact", "soft", "checkpoints")),
+    *(f"design/{name}.md" for name in ("contact", "soft", "cuda", "forward", "dynamics")),
 )
 
 # a free relative, or a phrase without its noun, in place of the noun
