@@ -66,7 +66,10 @@ PAGES = (
         "api/tasks.md",
         "tutorials/control.md",
     ),
-    *(f"theory/{name}.md" for name in ("index", "spatial", "dynamics", "integrators", "contact", "soft", "checkpoints")),
+    *(
+        f"theory/{name}.md"
+        for name in ("index", "spatial", "dynamics", "integrators", "contact", "soft", "checkpoints")
+    ),
     *(f"design/{name}.md" for name in ("contact", "soft", "cuda", "forward", "dynamics")),
 )
 

@@ -23,7 +23,7 @@ from artigrad.physics.spatial import (
     compose,
     quat_exp,
     quat_matrix,
-    quat_normalise,
+    quat_normalize,
 )
 from artigrad.physics.tables import Muscle
 
@@ -58,7 +58,7 @@ def target():
 
 def sample(kind, rng):
     if issubclass(kind, Transform):
-        return kind(quat_matrix(quat_normalise(sample(Quat, rng))), sample(Vec3, rng))
+        return kind(quat_matrix(quat_normalize(sample(Quat, rng))), sample(Vec3, rng))
     leaves = [rng.normal(size=LANES) for _ in range(1 if kind is float else kind.size)]
     return leaves[0] if kind is float else kind.from_leaves(leaves)
 
@@ -271,8 +271,8 @@ def test_every_adjoint_of_the_leaves_is_registered():
 
 def test_register_is_complete():
     """The register has all operators of the physics."""
-    wanted = """vectors.dot vectors.cross vectors.outer vectors.norm vectors.normalise vectors.mat_apply
-    vectors.mat_product vectors.sym_apply vectors.rotate rotations.quat_product rotations.quat_normalise
+    wanted = """vectors.dot vectors.cross vectors.outer vectors.norm vectors.normalize vectors.mat_apply
+    vectors.mat_product vectors.sym_apply vectors.rotate rotations.quat_product rotations.quat_normalize
     rotations.quat_matrix rotations.quat_exp motion.power motion.cross_motion motion.cross_force motion.at_point
     transform.to_child transform.to_parent transform.force_to_parent transform.force_to_child transform.compose
     transform.invert inertia.momentum inertia.shift inertia.inertia_at_origin inertia.articulated_apply

@@ -127,7 +127,7 @@ def test_controls_that_are_held():
     assert abs((v_bar * moved.v).sum() - (SIM.vjp(traj, v_bar=v_bar).u * d["du"]).sum()) < 1e-10
 
 
-def normalised(q):
+def normalized(q):
     return np.concatenate([q[:, :3], q[:, 3:7] / np.linalg.norm(q[:, 3:7], axis=1, keepdims=True), q[:, 7:]], 1)
 
 
@@ -138,11 +138,11 @@ def test_hvp_is_how_the_gradient_changes(law, step):
     sim, (state, u, _) = ag.Simulator(MODEL, law=law), crawling()
     d = moves(MODEL, 3, u.shape[1])
     d["dparams"] = {k: 0.1 * d["dparams"][k] for k in ("mass", "com", "damping", "armature")}
-    d["dq"] = (normalised(state.q + 1e-7 * d["dq"]) - normalised(state.q - 1e-7 * d["dq"])) / 2e-7
+    d["dq"] = (normalized(state.q + 1e-7 * d["dq"]) - normalized(state.q - 1e-7 * d["dq"])) / 2e-7
 
     def run(h):
         params = MODEL.params.replace(unchecked=True, **{k: MODEL.params[k] + h * x for k, x in d["dparams"].items()})
-        at = ag.State(normalised(state.q + h * d["dq"]), state.v + h * d["dv"])
+        at = ag.State(normalized(state.q + h * d["dq"]), state.v + h * d["dv"])
         traj = sim.rollout(at, u + h * d["du"], params=params)
         g = sim.vjp(traj, np.sin(traj.q), np.cos(traj.v))
         return traj, [g.q0, g.v0, g.u, g.params.mass, g.params.com, g.params.damping]

@@ -34,12 +34,12 @@ def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:
             size=tuple(float(x) for x in m.geom_size[g, :count]),
             position=tuple(float(x) for x in m.geom_pos[g]),
             quaternion=tuple(float(x) for x in m.geom_quat[g]),
-            rgba=tuple(float(x) for x in _colour(m, g)),
+            rgba=tuple(float(x) for x in _color(m, g)),
             mesh=mesh_of(m, int(m.geom_dataid[g])) if kind == "mesh" else None,
         )
 
 
-def _colour(m: Any, g: int) -> np.ndarray:
+def _color(m: Any, g: int) -> np.ndarray:
     """Color of a geom: that of its material, unless it has its own."""
     plain = np.allclose(m.geom_rgba[g], (0.5, 0.5, 0.5, 1.0))
     return m.mat_rgba[m.geom_matid[g]] if plain and m.geom_matid[g] >= 0 else m.geom_rgba[g]

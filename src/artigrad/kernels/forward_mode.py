@@ -14,7 +14,7 @@ from ..physics.step import step
 from .jacobian import jacobian_kernel
 from .key import KernelKey, with_inputs
 from .queries import query_kernel, query_vjp_kernel
-from .rollout import clear_status, contacts_kernel, get_state, normalised, rollout_vjp_kernel
+from .rollout import clear_status, contacts_kernel, get_state, normalized, rollout_vjp_kernel
 
 _INPUTS = ("q", "v", "act", "u", "wrench", "x")
 _BARS = (
@@ -37,7 +37,7 @@ def rollout_tangent_kernel(key: KernelKey) -> Kernel:
         clear_status(s)
         for t in loop(a["steps"]):
             get_state(s, a, t)
-            normalised(s, s.q)
+            normalized(s, s.q)
             step(with_inputs(s, t, a))
             for name, x, n in s.state:
                 copy(changes(x), changes(a[name]).shifted((t + 1) * n), n)

@@ -37,7 +37,7 @@ def jacobian_kernel(key: KernelKey) -> Kernel:
             copy(a[name], after[name], size)
         if target().tangents:  # which are those of q/|q|
             for q in (s.q, after["q"]):
-                coordinates.normalise(s, q)
+                coordinates.normalize(s, q)
         step(s.at(**after))
 
         shared = key.options.integrator != "rk4" and law_of(key.options).stages(key.options.law).rest is None

@@ -158,7 +158,7 @@ def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
     for name, own, n in s.state:
         copy(a[name], own, n)
     if target().tangents:  # which are those of q/|q|
-        coordinates.normalise(s, s.q)
+        coordinates.normalize(s, s.q)
     return s
 
 
@@ -191,7 +191,7 @@ def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
         QUERIES[name].vjp(s, s.ws.out)
         coordinates.to_ambient(s, s.q, bars.tangent, bars.q)
         if target().tangents:
-            coordinates.normalise_vjp(s, a["q"], bars.q)
+            coordinates.normalize_vjp(s, a["q"], bars.q)
         for part, array, n in parts:
             copy(array, a[f"{part}_bar"], n)
 

@@ -158,7 +158,7 @@ def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
         s.constraints.force_bar = local(a["force_bars"].shifted(t * size), a["force_bar"], size)
     step_vjp(here)
     if target().tangents:
-        coordinates.normalise_vjp(s, a["q"].shifted(j * s.model.nq), s.bars.q)
+        coordinates.normalize_vjp(s, a["q"].shifted(j * s.model.nq), s.bars.q)
 
 
 def _recompute_stretch(s: Step, n: Any, a: dict[str, Any]) -> None:
@@ -191,18 +191,18 @@ def contacts_kernel(key: KernelKey) -> Kernel:
     return Kernel("contacts", body, key.signature() | own, key.target)
 
 
-def normalised(s: Step, q: Reals) -> Reals:
+def normalized(s: Step, q: Reals) -> Reals:
     """q in scratch, its changes those of q/|q|."""
     if q is not s.ws.q:
         copy(q, s.ws.q, s.model.nq)
-    coordinates.normalise(s, s.ws.q)
+    coordinates.normalize(s, s.ws.q)
     return s.ws.q
 
 
 def at_row(s: Step, a: dict[str, Any], row: Any) -> Step:
     """The step at a row of the states."""
     here = s.at(**{name: local(a[name].shifted(row * n), getattr(s.ws, name), n) for name, _, n in s.state})
-    return here.at(q=normalised(s, here.q)) if target().tangents else here  # which are those of q/|q|
+    return here.at(q=normalized(s, here.q)) if target().tangents else here  # which are those of q/|q|
 
 
 def get_state(s: Step, a: dict[str, Any], row: Any, what: str = "") -> None:

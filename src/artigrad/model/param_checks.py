@@ -18,7 +18,7 @@ SIDES = {
     "ellipsoid": 3,
     "height_field": 3,
 }  # number of sizes used
-THROUGH = " (replace(..., unchecked=True) lets an optimiser or a difference through)"
+THROUGH = " (replace(..., unchecked=True) lets an optimizer or a difference through)"
 
 
 def check_params(params: Params) -> None:

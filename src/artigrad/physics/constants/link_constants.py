@@ -35,8 +35,8 @@ from ..spatial import (
     inertia_at_origin_vjp,
     invert,
     invert_vjp,
-    normalise,
-    normalise_vjp,
+    normalize,
+    normalize_vjp,
     pose,
     pose_vjp,
     shift,
@@ -98,7 +98,7 @@ def bodies_vjp(m: ConstantsContext) -> None:
 
 def _joint_frame(fields: Fields, i: Any, joint: Joint) -> Transform:
     """Link frame in the body frame: at the anchor; for an axial joint, with z along the axis."""
-    R = axis_frame(normalise(fields.struct("axis", i, Vec3))) if joint.axial else Mat3.identity()
+    R = axis_frame(normalize(fields.struct("axis", i, Vec3))) if joint.axial else Mat3.identity()
     return Transform(R, fields.struct("anchor", i, Vec3))
 
 
@@ -159,8 +159,8 @@ def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> 
         anchor_bar = L.R @ L_all.f
         if joint.axial:
             axis = fields.struct("axis", i - 1, Vec3)
-            n_bar = axis_frame_vjp(normalise(axis), twist_to_matrix(L.R, L_all.n))
-            axis_bar = normalise_vjp(axis, n_bar)
+            n_bar = axis_frame_vjp(normalize(axis), twist_to_matrix(L.R, L_all.n))
+            axis_bar = normalize_vjp(axis, n_bar)
         if joint.limitable:
             bars.put_real("limit", i - 1, own.low, 2, 0)
             bars.put_real("limit", i - 1, own.high, 2, 1)

@@ -18,7 +18,7 @@ from ...compiler import Reals, loop, maximum, select, sqrt, switch
 from ..context import Step
 from ..joints.joint import Joint
 from ..joints.table import MOVING
-from ..spatial import Quat, Vec3, dot, quat_log, quat_matrix, quat_normalise
+from ..spatial import Quat, Vec3, dot, quat_log, quat_matrix, quat_normalize
 from ..spatial.rotations import quat_to_ambient, rotation_vector_rate_vjp
 
 LEAST = 1e-30  # lower bound of a squared length
@@ -87,8 +87,8 @@ def _shift(s: Step, i: Any) -> Vec3:
 
 def _turned(s: Step, i: Any, joint: Joint) -> Quat:
     """Rotation from the rest pose; that of a ball joint is the identity."""
-    q = quat_normalise(s.q.struct(s.model.link_q[i] + joint.straight, Quat))
-    return quat_normalise(s.const.spring[i].turn).conjugate @ q if joint.floating else q
+    q = quat_normalize(s.q.struct(s.model.link_q[i] + joint.straight, Quat))
+    return quat_normalize(s.const.spring[i].turn).conjugate @ q if joint.floating else q
 
 
 def _length(x: Vec3) -> Any:

@@ -12,7 +12,7 @@ from ..context import Step
 from ..spatial import Force, Vec3, at_point, at_point_vjp, cross, cross_force
 
 
-def _centre(s: Step, b: Any) -> Vec3:
+def _center(s: Step, b: Any) -> Vec3:
     """Center of mass of body b (counted from 0), about the origin of its tree."""
     X = s.link[s.model.link_of_body[b + 1]].X
     return X.r + X.R @ s.const.body[b].com
@@ -24,7 +24,7 @@ def subtract_wrenches(s: Step) -> None:
         return
     for b in loop(s.model.nb):
         force, torque = s.wrench.struct(b * 6, Vec3), s.wrench.struct(b * 6 + 3, Vec3)
-        s.link[s.model.link_of_body[b + 1]].F -= at_point(_centre(s, b), force, torque)
+        s.link[s.model.link_of_body[b + 1]].F -= at_point(_center(s, b), force, torque)
 
 
 def wrenches_vjp(s: Step) -> None:
@@ -35,7 +35,7 @@ def wrenches_vjp(s: Step) -> None:
     assert wrench_bar is not None
     for b in loop(s.model.nb):
         link = s.model.link_of_body[b + 1]
-        p, y = _centre(s, b), s.link[link].y
+        p, y = _center(s, b), s.link[link].y
         force, torque = s.wrench.struct(b * 6, Vec3), s.wrench.struct(b * 6 + 3, Vec3)
         p_bar, force_bar, torque_bar = at_point_vjp(p, force, torque, -y)
         wrench_bar.put(b * 6, wrench_bar.struct(b * 6, Vec3) + force_bar)

@@ -16,8 +16,8 @@ from ..spatial import (
     Vec3,
     quat_exp,
     quat_exp_vjp,
-    quat_normalise,
-    quat_normalise_vjp,
+    quat_normalize,
+    quat_normalize_vjp,
     quat_product_vjp,
     quat_rate_vjp,
     quat_to_ambient,
@@ -54,7 +54,7 @@ def integrate(s: Step, q: Reals, v: Reals) -> None:
         q[a] = q[a] + s.dt * v[k]
 
     def quaternion(a: Any, k: Any) -> None:
-        q.put(a, quat_normalise(q.struct(a, Quat) @ quat_exp(v.struct(k, Vec3) * s.dt)))
+        q.put(a, quat_normalize(q.struct(a, Quat) @ quat_exp(v.struct(k, Vec3) * s.dt)))
 
     each(s, number, quaternion)
 
@@ -68,7 +68,7 @@ def integrate_vjp(s: Step, q: Reals, v: Reals, q_bar: Reals, v_bar: Reals) -> No
     def quaternion(a: Any, k: Any) -> None:
         old, phi = q.struct(a, Quat), v.struct(k, Vec3) * s.dt
         e = quat_exp(phi)
-        turned_bar = quat_normalise_vjp(old @ e, q_bar.struct(a, Quat))
+        turned_bar = quat_normalize_vjp(old @ e, q_bar.struct(a, Quat))
         old_bar, e_bar = quat_product_vjp(old, e, turned_bar)
         q_bar.put(a, old_bar)
         v_bar.put(k, v_bar.struct(k, Vec3) + quat_exp_vjp(phi, e_bar) * s.dt)
@@ -76,14 +76,14 @@ def integrate_vjp(s: Step, q: Reals, v: Reals, q_bar: Reals, v_bar: Reals) -> No
     each(s, number, quaternion)
 
 
-def normalise(s: Step, q: Reals) -> None:
+def normalize(s: Step, q: Reals) -> None:
     """q <- q with quaternions of length one, in place: what stands for a rotation is q/|q|"""
-    each(s, lambda a, k: None, lambda a, k: q.put(a, quat_normalise(q.struct(a, Quat))))
+    each(s, lambda a, k: None, lambda a, k: q.put(a, quat_normalize(q.struct(a, Quat))))
 
 
-def normalise_vjp(s: Step, q: Reals, q_bar: Reals) -> None:
+def normalize_vjp(s: Step, q: Reals, q_bar: Reals) -> None:
     """q_bar of the normalized q becomes that of q"""
-    each(s, lambda a, k: None, lambda a, k: q_bar.put(a, quat_normalise_vjp(q.struct(a, Quat), q_bar.struct(a, Quat))))
+    each(s, lambda a, k: None, lambda a, k: q_bar.put(a, quat_normalize_vjp(q.struct(a, Quat), q_bar.struct(a, Quat))))
 
 
 def rate_along(s: Step, x: Reals, v: Reals, out: Reals) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compiler import Reals
-from ..spatial import Articulated, Force, Mat3, Motion, Quat, Transform, Vec3, cross_motion, quat_matrix, quat_normalise
+from ..spatial import Articulated, Force, Mat3, Motion, Quat, Transform, Vec3, cross_motion, quat_matrix, quat_normalize
 from ..spatial.vectors import matrix
 from .joint import Extra, Joint, Put
 
@@ -37,7 +37,7 @@ class Free(Joint):
     def kinematics(self, s: Step, i: Any, X: Transform) -> tuple[Transform, Motion]:
         """X' = (R(q), 0),  velocity [R w ; v]"""
         qa, va = s.model.link_q[i], s.model.link_v[i]
-        R = quat_matrix(quat_normalise(s.q.struct(qa + 3, Quat)))
+        R = quat_matrix(quat_normalize(s.q.struct(qa + 3, Quat)))
         return Transform(R, Vec3.zero()), Motion(R @ s.v.struct(va + 3, Vec3), s.v.struct(va, Vec3))
 
     def columns(self, s: Step, i: Any) -> list[Motion]:

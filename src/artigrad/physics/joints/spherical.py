@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..spatial import Motion, Quat, Transform, Vec3, cross, quat_matrix, quat_normalise
+from ..spatial import Motion, Quat, Transform, Vec3, cross, quat_matrix, quat_normalize
 from .joint import Joint
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Spherical(Joint):
 
     def kinematics(self, s: Step, i: Any, X: Transform) -> tuple[Transform, Motion]:
         """X' = X R(q),  S = [R ; r x R]: the body's axes"""
-        R = X.R @ quat_matrix(quat_normalise(s.q.struct(s.model.link_q[i], Quat)))
+        R = X.R @ quat_matrix(quat_normalize(s.q.struct(s.model.link_q[i], Quat)))
         w = R @ s.v.struct(s.model.link_v[i], Vec3)
         return Transform(R, X.r), Motion(w, cross(X.r, w))
 

@@ -31,8 +31,8 @@ from .rotations import (
     quat_exp_vjp,
     quat_log,
     quat_matrix,
-    quat_normalise,
-    quat_normalise_vjp,
+    quat_normalize,
+    quat_normalize_vjp,
     quat_of_matrix,
     quat_product_vjp,
     quat_rate,
@@ -56,7 +56,7 @@ from .transform import (
     to_child,
     to_parent,
 )
-from .vectors import Mat3, Sym3, Vec3, cross, dot, norm, normalise, normalise_vjp
+from .vectors import Mat3, Sym3, Vec3, cross, dot, norm, normalize, normalize_vjp
 
 __all__ = [
     "Articulated",
@@ -91,8 +91,8 @@ __all__ = [
     "invert",
     "invert_vjp",
     "norm",
-    "normalise",
-    "normalise_vjp",
+    "normalize",
+    "normalize_vjp",
     "point_velocity",
     "point_velocity_vjp",
     "pose",
@@ -105,8 +105,8 @@ __all__ = [
     "rotation_vector_rate",
     "rotation_vector_rate_vjp",
     "quat_matrix",
-    "quat_normalise",
-    "quat_normalise_vjp",
+    "quat_normalize",
+    "quat_normalize_vjp",
     "quat_of_matrix",
     "quat_product_vjp",
     "quat_rate",

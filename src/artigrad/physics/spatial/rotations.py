@@ -48,13 +48,13 @@ def quat_dot(a: Quat, b: Quat) -> float:
     return a.w * b.w + dot(a.u, b.u)
 
 
-def quat_normalise(q: Quat) -> Quat:
+def quat_normalize(q: Quat) -> Quat:
     """n = q / |q|  (1.17)"""
     return q * (1.0 / sqrt(quat_dot(q, q)))
 
 
-@vjp_of(quat_normalise)
-def quat_normalise_vjp(q: Quat, n_bar: Quat) -> Quat:
+@vjp_of(quat_normalize)
+def quat_normalize_vjp(q: Quat, n_bar: Quat) -> Quat:
     s = 1.0 / sqrt(quat_dot(q, q))
     n = q * s
     return (n_bar - n * quat_dot(n, n_bar)) * s

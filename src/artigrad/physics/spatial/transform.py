@@ -10,7 +10,7 @@ from typing import Any
 
 from ...compiler import StagingError, Struct, vjp_of
 from .motion import Force, Motion, cross_force
-from .rotations import Quat, quat_matrix, quat_normalise, quat_to_ambient
+from .rotations import Quat, quat_matrix, quat_normalize, quat_to_ambient
 from .vectors import Mat3, Vec3, cross
 
 
@@ -98,10 +98,10 @@ def invert_vjp(X: Transform, y_bar: Force) -> Force:
 
 def pose(position: Vec3, rotation: Quat) -> Transform:
     """The transform of a position and a quaternion of any length."""
-    return Transform(quat_matrix(quat_normalise(rotation)), position)
+    return Transform(quat_matrix(quat_normalize(rotation)), position)
 
 
 @vjp_of(pose)
 def pose_vjp(position: Vec3, rotation: Quat, x_bar: Force) -> tuple[Vec3, Quat]:
     """position_bar = R rho_bar;  rotation_bar lifts th_bar  (1.8, 1.20)"""
-    return quat_matrix(quat_normalise(rotation)) @ x_bar.f, quat_to_ambient(rotation, x_bar.n)
+    return quat_matrix(quat_normalize(rotation)) @ x_bar.f, quat_to_ambient(rotation, x_bar.n)

@@ -112,15 +112,15 @@ def norm_vjp(a: Vec3, y_bar: float) -> Vec3:
     return a * (y_bar / norm(a))
 
 
-def normalise(a: Vec3) -> Vec3:
+def normalize(a: Vec3) -> Vec3:
     """n = a / |a|"""
     return a / norm(a)
 
 
-@vjp_of(normalise)
-def normalise_vjp(a: Vec3, n_bar: Vec3) -> Vec3:
+@vjp_of(normalize)
+def normalize_vjp(a: Vec3, n_bar: Vec3) -> Vec3:
     """a_bar = (n_bar - n (n . n_bar)) / |a|"""
-    n = normalise(a)
+    n = normalize(a)
     return (n_bar - n * dot(n, n_bar)) / norm(a)
 
 

@@ -33,7 +33,7 @@ from ..spatial import (
     point_velocity,
     quat_log,
     quat_matrix,
-    quat_normalise,
+    quat_normalize,
     rotation_vector_rate_vjp,
 )
 from . import site_transmissions
@@ -296,7 +296,7 @@ def _moment_bar(s: Step, t: Any, shift: int = 0) -> Vec3:
 
 def _turned(s: Step, t: Any) -> Quat:
     """Rotation of a ball or free joint."""
-    return quat_normalise(s.q.struct(s.model.line_at[t], Quat))
+    return quat_normalize(s.q.struct(s.model.line_at[t], Quat))
 
 
 def _ball(s: Step, t: Any, in_parent: bool = False) -> None:

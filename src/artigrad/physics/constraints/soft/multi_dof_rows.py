@@ -13,7 +13,7 @@ from typing import Any
 
 from ....compiler import Row, arctan2, loop, maximum, select, sqrt, switch
 from ...context import Step
-from ...spatial import Quat, Vec3, cross, dot, quat_normalise
+from ...spatial import Quat, Vec3, cross, dot, quat_normalize
 from .families import BIG, MULTI_DOF, velocities
 from .impedance import impedance
 from .limit_rows import add_friction_bars, coefficient_bar, softness_bars, spring_row_bars
@@ -102,7 +102,7 @@ class _Turned:
     """Angle within 0 and pi, axis, sine and cosine of half the angle of a rotation. Without rotation the axis is x."""
 
     def __init__(self, q: Quat):
-        q = quat_normalise(q)
+        q = quat_normalize(q)
         flip = select(q.w < 0.0, -1.0, 1.0)
         u, self.cos = q.u * flip, q.w * flip
         self.sin = sqrt(maximum(dot(u, u), 1e-30))
