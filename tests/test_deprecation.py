@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+import artigrad
 from artigrad import deprecation, errors
 from artigrad.deprecation import renamed, renamed_arguments
+from artigrad.fit.parameters import chosen
+from artigrad.model.params import RENAMED
 
 
 @renamed(old="new")
@@ -96,6 +99,32 @@ def test_settings_of_learning_keep_their_old_names(tmp_path):
     assert Workers.__module__ == "artigrad.learn.distributed"
 
 
+def test_parameters_keep_their_old_names():
+    model = artigrad.robots.pendulum()
+    body, own = model.bodies[0], model.params
+    with pytest.warns(DeprecationWarning, match=r"params\.body_weight .* use params\.body_invweight0") as caught:
+        assert (own.body_weight == own.body_invweight0).all()
+    assert caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning):
+        assert (own["dof_weight"] == own.dof_invweight0).all() and (
+            own.body(body).body_weight == own.body_invweight0[0]
+        ).all()
+    with pytest.warns(DeprecationWarning, match=r"use dof_invweight0="):
+        assert (own.replace(dof_weight=2.0 * own.dof_invweight0).dof_invweight0 == 2.0 * own.dof_invweight0).all()
+    with pytest.raises(errors.InputError, match="'body_weight' is the deprecated name of 'body_invweight0'"):
+        own.replace(body_weight=own.body_invweight0, body_invweight0=own.body_invweight0)
+    with pytest.warns(DeprecationWarning, match="body_invweight0"):
+        assert chosen(own, f"body_weight[{body}].turn").field == "body_invweight0"
+
+
+def test_tendons_keep_their_old_names():
+    builder = artigrad.ModelBuilder("arm")
+    builder.body("arm", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    with pytest.warns(DeprecationWarning, match=r"tendon\(weight=\.\.\.\) .* use invweight0="):
+        builder.fixed_tendon("cable", {"arm": 1.0}, weight=0.25)
+    assert builder.build().params.tendon_invweight0 == [0.25]
+
+
 def test_changelog_lists_renamed_names():
     root = Path(errors.__file__).parent
     text = (root.parent.parent / "CHANGELOG.md").read_text()
@@ -108,6 +137,8 @@ def test_changelog_lists_renamed_names():
     import artigrad.envs
     import artigrad.learn
 
+    for old, new in RENAMED.items():
+        assert f"`{old}`" in text and f"`{new}`" in text, (old, new)
     classes = [artigrad.envs.EnvTask, artigrad.envs.EnvState, artigrad.envs.DifferentiableEnv, artigrad.learn.Learner]
     classes += [kind.Settings for kind in artigrad.learn.ALGORITHMS.values()]
     for kind in classes:

@@ -135,9 +135,9 @@ def test_the_reference_is_no_keyframe(tmp_path):
 
     plain, bent = arm().build(), arm(reference=1.2).build()
     assert bent.reference.tolist() == [0.0, 1.2] and plain.keyframes.keys() == {"zero", "reference", "home"}
-    assert abs(bent.params.dof_weight[0] / plain.params.dof_weight[0] - 1) > 0.1
+    assert abs(bent.params.dof_invweight0[0] / plain.params.dof_invweight0[0] - 1) > 0.1
     for model in (ag.edit(bent).build(), ag.scene([bent]), back(bent, tmp_path)):
-        np.testing.assert_allclose(model.params.dof_weight, bent.params.dof_weight, rtol=1e-12)
+        np.testing.assert_allclose(model.params.dof_invweight0, bent.params.dof_invweight0, rtol=1e-12)
         assert model.reference.tolist() == [0.0, 1.2]
     for name in ("zero", "reference"):
         with pytest.raises(ag.ModelError, match=f"cannot be named '{name}'"):

@@ -31,7 +31,7 @@ CALLS = {
     "friction of pair .* cannot be negative": lambda b: b.include("ball", "box", friction=(-1, 1, 0, 0, 0)),
     "radius of -0.1": lambda b: wrapped(b, -0.1),
     "rest of tendon 'r' is": lambda b: b.fixed_tendon("r", {"a": 1.0}, rest=(2.0, 1.0)),
-    "weight of tendon 'r' is -1": lambda b: b.fixed_tendon("r", {"a": 1.0}, weight=-1.0),
+    "invweight0 of tendon 'r' is -1": lambda b: b.fixed_tendon("r", {"a": 1.0}, invweight0=-1.0),
     "solref of shape 'x' is 0.1 -1": lambda b: b.sphere("a", 0.1, name="x", solref=(0.1, -1)),
     "solref of shape 'x' is 0 0": lambda b: b.sphere("a", 0.1, name="x", solref=(0, 0)),
     "solref of pair .* is 0 0": lambda b: b.include("ball", "box", solref=(0, 0)),
@@ -41,7 +41,7 @@ CALLS = {
     "gain of actuator 'v', a servo, is -5": lambda b: b.velocity_servo("v", "a", gain=-5.0),
     "group of shape 'x' is 1099511627776": lambda b: b.sphere("a", 0.1, name="x", group=2**40),
     "velocity_limit of body 'x' is 0": lambda b: b.body("x", velocity_limit=0.0),
-    "body_weight has -1": lambda b: b.weights.update(body_weight=-np.ones((3, 2))),
+    "body_invweight0 has -1": lambda b: b.weights.update(body_invweight0=-np.ones((3, 2))),
     r"q\[5:9\] of keyframe 'k' is a zero": lambda b: b.keyframe("k", q=np.zeros(9)),
 }
 

@@ -179,7 +179,7 @@ def test_a_builder_computes_rest_lengths_and_inverse_weights(tmp_path):
     model = b.build()
     ag.save(model, tmp_path / "robot.xml")
     m = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
-    np.testing.assert_allclose(model.params.tendon_weight, m.tendon_invweight0, rtol=1e-9)
+    np.testing.assert_allclose(model.params.tendon_invweight0, m.tendon_invweight0, rtol=1e-9)
     np.testing.assert_allclose(model.params.tendon_rest[:, 0], m.tendon_length0, rtol=1e-9)
 
 

@@ -57,7 +57,7 @@ def test_steps_agree_with_mujoco(model):
         np.testing.assert_allclose(readings[k, 6:], d.sensordata[6:], rtol=0, atol=5e-8)
         np.testing.assert_allclose(a[k], d.qacc, atol=5e-8 * np.abs(d.qacc).max())
     assert all(len({n for s, n in wraps if s == t}) > 1 for t in range(len(PATHS)))  # each does and does not
-    np.testing.assert_allclose(model.params.tendon_weight, m.tendon_invweight0, rtol=1e-9)
+    np.testing.assert_allclose(model.params.tendon_invweight0, m.tendon_invweight0, rtol=1e-9)
 
 
 @pytest.mark.parametrize("integrator", ["euler", "implicit"])

@@ -93,9 +93,9 @@ def test_weights_are_those_of_the_file_that_is_saved(tmp_path):
     ag.save(model, tmp_path / "saved.xml", params=made)
     m = mujoco.MjModel.from_xml_path(str(tmp_path / "saved.xml"))
     order = [m.body(name).id for name in model.bodies]
-    np.testing.assert_allclose(made.body_weight, m.body_invweight0[order], rtol=1e-10)
-    np.testing.assert_allclose(made.dof_weight, m.dof_invweight0, rtol=1e-10)
-    np.testing.assert_allclose(made.tendon_weight, m.tendon_invweight0, rtol=1e-10)
+    np.testing.assert_allclose(made.body_invweight0, m.body_invweight0[order], rtol=1e-10)
+    np.testing.assert_allclose(made.dof_invweight0, m.dof_invweight0, rtol=1e-10)
+    np.testing.assert_allclose(made.tendon_invweight0, m.tendon_invweight0, rtol=1e-10)
     both = p.replace(mass=np.stack([p.mass, 3 * p.mass])).reweighted()
     assert both.batch == 2
     for name in NAMES:
@@ -137,7 +137,7 @@ def test_saving_other_weights_is_refused(tmp_path):
     model = arm(mass=1.0)
     heavy = model.params.replace(mass=[20.0])
     with pytest.raises(
-        ag.ModelError, match=r"inverse weights of constraints \('dof_weight'\): recomputed: save params.reweighted"
+        ag.ModelError, match=r"inverse weights of constraints \('dof_invweight0'\): recomputed: save params.reweighted"
     ):
         ag.save(model, tmp_path / "heavy.xml", params=heavy)
     ag.save(model, tmp_path / "heavy.xml", params=heavy.reweighted())

@@ -100,7 +100,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         self._visuals: list[tuple[str, Visual]] = []
         self._cameras: dict[str, tuple[str, Mount]] = {}
         self.options = Options()
-        self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if given by a file
+        self.weights: dict[str, Any] = {}  # body_invweight0 and dof_invweight0, if given by a file
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
         self._seal()

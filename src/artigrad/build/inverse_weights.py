@@ -92,10 +92,15 @@ def _factor(model: Model, q: np.ndarray) -> _Factor:
 
 
 def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
-    """Return body_weight (nb, 2), of translation and rotation at the center of mass, and dof_weight (nv,), equal within a
-    joint.
+    """Return the inverse weights of bodies and degrees of freedom in the reference pose.
 
-    All joints are at zero, or axial joints at q.
+    Args:
+        model: Model.
+        q: Positions of axial joints, (nq,), m or rad; by default `model.reference`.
+
+    Returns:
+        body_invweight0 (nb, 2), of translation (1/kg) and rotation (1/(kg m^2)) at the center of mass, and dof_invweight0
+        (nv,), equal within a joint.
     """
     f, nb = _factor(model, model.reference if q is None else q), model.nb
     inverse = np.zeros((nb, 6, 6))
@@ -112,7 +117,7 @@ def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
     to_com[:, 3:, :3] = -np.array([hat(x) for x in f.com]).reshape(nb, 3, 3)
     A = to_com @ inverse @ to_com.transpose(0, 2, 1)
     body = np.stack([np.trace(A[:, 3:, 3:], axis1=1, axis2=2) / 3, np.trace(A[:, :3, :3], axis1=1, axis2=2) / 3], 1)
-    return {"body_weight": body, "dof_weight": dof}
+    return {"body_invweight0": body, "dof_invweight0": dof}
 
 
 def _inverse(model: Model, i: int, D: np.ndarray) -> np.ndarray:

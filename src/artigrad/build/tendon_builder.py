@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import checked_model
+from ..deprecation import translate
 from ..errors import ModelError
 from ..model.model import Model
 from ..model.transmissions import Piece, Tendon
@@ -28,7 +29,7 @@ FIELDS = (
         "limit_solref",
         "limit_solimp",
     ),
-    *("dry_friction", "dry_solref", "dry_solimp", "weight"),
+    *("dry_friction", "dry_solref", "dry_solimp", "invweight0"),
 )
 
 
@@ -73,7 +74,7 @@ class TendonBuilder:
             damping force.
             limit: (shortest, longest), with limit_margin, limit_solref and limit_solimp.
             dry_friction: Largest force, with dry_solref and dry_solimp.
-            weight: Inverse weight; by default computed from the model.
+            invweight0: Inverse weight in the reference pose; by default computed from the model.
         """
         for joint in joints:
             if joint not in self._joints:
@@ -139,6 +140,7 @@ class TendonBuilder:
 
     def _tendon(self, name: str, pieces: list[TendonPart], options: dict[str, Any]) -> str:
         self._new(name, self._tendons, "tendon")  # type: ignore[attr-defined]
+        options = translate(options, {"weight": "invweight0"}, "tendon")
         if not pieces:
             raise ModelError(f"tendon '{name}' has no pieces: a path needs two sites, a sum of joints at least one")
         own = {key: options.pop(key, 0.0) for key in ("stiffness", "damping", "limit_margin", "dry_friction")}
@@ -148,11 +150,11 @@ class TendonBuilder:
                 raise ModelError(f"{key} of tendon '{name}' is {own[key]:g}; it cannot be negative")
         for key in ("stiffness_curve", "damping_curve"):
             own[key] = vector(options.pop(key, (0.0, 0.0)), 2, f"{key} of tendon '{name}'")
-        rest, weight = options.pop("rest", None), options.pop("weight", None)
+        rest, invweight0 = options.pop("rest", None), options.pop("invweight0", None)
         if rest is not None:
             rest = bounds((rest, rest) if np.isscalar(rest) else rest, f"rest of tendon '{name}'")
-        if weight is not None and number(weight, f"weight of tendon '{name}'") < 0:
-            raise ModelError(f"weight of tendon '{name}' is {weight:g}; it cannot be negative")
+        if invweight0 is not None and number(invweight0, f"invweight0 of tendon '{name}'") < 0:
+            raise ModelError(f"invweight0 of tendon '{name}' is {invweight0:g}; it cannot be negative")
         for kind in ("limit", "dry"):
             ref, imp = options.pop(f"{kind}_solref", SOLREF), options.pop(f"{kind}_solimp", SOLIMP)
             own[f"{kind}_solref"] = soft_reference(ref, f"tendon '{name}'", self._lenient)
@@ -160,7 +162,7 @@ class TendonBuilder:
         own["limit"] = bounds(options.pop("limit", None), f"limit of tendon '{name}'")
         if options:
             raise ModelError(f"a tendon has no option '{next(iter(options))}'; it has: {', '.join(FIELDS)}")
-        self._tendons[name] = {"pieces": pieces, "rest": rest, "weight": weight, **own}
+        self._tendons[name] = {"pieces": pieces, "rest": rest, "invweight0": invweight0, **own}
         return name
 
     def add_tendons(self, robot: Model, prefix: str) -> None:
@@ -173,7 +175,7 @@ class TendonBuilder:
                 scale, radius = float(robot.params.piece_scale[at]), float(robot.params.piece_radius[at])
                 pieces.append(TendonPart(p.kind, prefix + names[p.a], b, scale, around, side, radius))
                 at += 1
-            own = {key: robot.params[f"tendon_{key}"][t] for key in FIELDS if key != "weight"}
+            own = {key: robot.params[f"tendon_{key}"][t] for key in FIELDS if key != "invweight0"}
             self._tendon(prefix + tendon.name, pieces, own)
 
     def _build_tendons(self) -> list[Tendon]:
@@ -198,7 +200,7 @@ class TendonBuilder:
         if not self._tendons:
             return {}
         own = list(self._tendons.values())
-        keys = [key for key in FIELDS if key not in ("rest", "weight")]
+        keys = [key for key in FIELDS if key not in ("rest", "invweight0")]
         values = {f"tendon_{key}": [t[key] for t in own] for key in keys}
         pieces = [part for t in own for part in t["pieces"]]
         return values | {f"piece_{key}": [getattr(part, key) for part in pieces] for key in ("scale", "radius")}
@@ -208,11 +210,11 @@ class TendonBuilder:
         if not self._tendons:
             return {}
         own = list(self._tendons.values())
-        found: dict[str, list[Any]] = {key: [t[key] for t in own] for key in ("rest", "weight")}
+        found: dict[str, list[Any]] = {key: [t[key] for t in own] for key in ("rest", "invweight0")}
         if any(x is None for x in found["rest"]):
             lengths = tendon_lengths(model, np.zeros(model.nq))
             found["rest"] = [(x, x) if t is None else t for t, x in zip(found["rest"], lengths, strict=True)]
-        if any(x is None for x in found["weight"]):
+        if any(x is None for x in found["invweight0"]):
             weights = tendon_weights(model)
-            found["weight"] = [x if t is None else t for t, x in zip(found["weight"], weights, strict=True)]
+            found["invweight0"] = [x if t is None else t for t, x in zip(found["invweight0"], weights, strict=True)]
         return {f"tendon_{key}": x for key, x in found.items()}

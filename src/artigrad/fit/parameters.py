@@ -22,7 +22,7 @@ import numpy as np
 from ..arguments import is_number, shown
 from ..errors import InputError
 from ..model import physical
-from ..model.params import FIELDS, POSITIVE, Params
+from ..model.params import FIELDS, POSITIVE, Params, current_name
 
 Bounds = tuple[float, float]
 
@@ -40,7 +40,7 @@ COMPONENTS: dict[str, tuple[str, ...]] = {
     ),
     "bias": ("constant", "length", "velocity"),
     "inertia": ("xx", "yy", "zz", "xy", "xz", "yz"),
-    "body_weight": ("shift", "turn"),
+    "body_invweight0": ("shift", "turn"),
     "equality_polynomial": ("constant", "linear", "square", "cube", "fourth"),
     "gain_slope": ("length", "velocity"),
     "gear_axes": ("x", "y", "z", "about_x", "about_y", "about_z"),
@@ -239,7 +239,7 @@ def chosen(base: Params, name: str) -> Chosen:
     """Return the entries of Params that a name selects. Raises InputError with the valid names."""
     model = base.model
     match = re.fullmatch(r"(\w+)(?:\[([^\]]+)\])?(?:\.(\w+))?", name)
-    field = match[1] if match else name
+    field = current_name(match[1] if match else name)
     if not match or field not in FIELDS:
         raise InputError(
             f"unknown parameter '{name}': expected field, field[part] or field[part].x, of {', '.join(FIELDS)}"

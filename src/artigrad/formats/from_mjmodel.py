@@ -63,7 +63,7 @@ def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model
         _add_body(b, m, names, i, driven=actuated(m) or motors is not None)
     add_velocity_limits(b, m, read.speeds)
     file_bodies = {names.body[i]: m.body_invweight0[i] for i in range(1, m.nbody)}
-    b.weights = {"body_weight": b.of_bodies(file_bodies, np.zeros(2)), "dof_weight": m.dof_invweight0.copy()}
+    b.weights = {"body_invweight0": b.of_bodies(file_bodies, np.zeros(2)), "dof_invweight0": m.dof_invweight0.copy()}
     for s in range(m.nsite):
         place = {"position": m.site_pos[s], "rotation": m.site_quat[s]}
         b.site(names.site[s], names.body[int(m.site_bodyid[s])], **place)

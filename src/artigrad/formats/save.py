@@ -691,7 +691,7 @@ class Writer:
         dofs = [k for i in joints for k in range(m.joint_v[i], m.joint_v[i] + m.joint_kind(i).nv)]
         tendons = sorted(({*m.stopped_tendons} | ends["tendon"]) - {-1})
         made = p.reweighted()
-        rows = {"body_weight": bodies, "dof_weight": dofs, "tendon_weight": tendons}
+        rows = {"body_invweight0": bodies, "dof_invweight0": dofs, "tendon_invweight0": tendons}
         return [key for key, own in rows.items() if not np.allclose(p[key][own], made[key][own], rtol=1e-9, atol=1e-12)]
 
     def _check(self) -> None:

@@ -67,5 +67,5 @@ def _numbers(m: Any, t: int) -> dict[str, Any]:
         "dry_friction": m.tendon_frictionloss[t],
         "dry_solref": reference(m.tendon_solref_fri[t]),
         "dry_solimp": m.tendon_solimp_fri[t],
-        "weight": float(m.tendon_invweight0[t]),
+        "invweight0": float(m.tendon_invweight0[t]),
     }

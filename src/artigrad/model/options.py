@@ -165,8 +165,8 @@ class HardOptions(LawOptions):
         error_reduction: Fraction of the penetration that is corrected per step; 0: no correction of positions.
         correction_speed: Maximum velocity of that correction, m/s (of limits of revolute joints: rad/s), for any dt.
         slop: Depth at which contacts rest, m, so that they are not at a kink of the law.
-        softness: Compliance of contacts, as a fraction of the inverse weights of the two bodies (`body_weight`, `dof_weight`);
-            it distributes the load of redundant contacts.
+        softness: Compliance of contacts, as a fraction of the inverse weights of the two bodies (`body_invweight0`,
+            `dof_invweight0`); it distributes the load of redundant contacts.
         absolute_softness: Compliance of all contacts, 1/kg (1/(kg m^2) for revolute joints), as in the paper.
         bounce_threshold: Velocity, m/s, below which contacts do not bounce.
         tolerance: Residual that a solver accepts, m/s.

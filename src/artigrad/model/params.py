@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..deprecation import deprecated, translate
 from ..errors import InputError, near
 
 if TYPE_CHECKING:
@@ -69,12 +70,12 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "gravity_compensation": ("body", (), "fraction of the weight of a body that is compensated"),
     "fluid_box": ("body", (3,), "m, edges of the equivalent box in the fluid, about the center of mass"),
     "fluid_rotation": ("body", (4,), "unit quaternion w x y z, axes of that box in the body's"),
-    "body_weight": (
+    "body_invweight0": (
         "body",
         (2,),
         "1/kg and 1/(kg m^2), translational and rotational inverse weight of a body in the reference pose",
     ),
-    "dof_weight": ("dof", (), "1/kg or 1/(kg m^2), inverse weight of a degree of freedom in the reference pose"),
+    "dof_invweight0": ("dof", (), "1/kg or 1/(kg m^2), inverse weight of a degree of freedom in the reference pose"),
     "shape_position": ("shape", (3,), "m, in the body frame"),
     "shape_rotation": ("shape", (4,), "unit quaternion w x y z, in the body frame"),
     "shape_size": (
@@ -141,7 +142,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "tendon_dry_friction": ("tendon", (), "N or N m, largest force of dry friction along a tendon"),
     "tendon_dry_solref": ("tendon", (2,), "as dry_solref, of a tendon"),
     "tendon_dry_solimp": ("tendon", (5,), "as dry_solimp, of a tendon"),
-    "tendon_weight": ("tendon", (), "inverse weight of a tendon in the reference pose"),
+    "tendon_invweight0": ("tendon", (), "inverse weight of a tendon in the reference pose"),
     "piece_scale": ("piece", (), "factor of a joint position, or of the length of a straight segment, in a tendon"),
     "piece_radius": ("piece", (), "m, radius of the sphere or cylinder that a segment of a tendon wraps around"),
     "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
@@ -188,6 +189,13 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "wind": ("world", (3,), "m/s, velocity of that fluid, world axes"),
 }
 
+# deprecated names, for one version
+RENAMED = {
+    "body_weight": "body_invweight0",
+    "dof_weight": "dof_invweight0",
+    "tendon_weight": "tendon_invweight0",
+}
+
 
 class Facts(NamedTuple):
     """Properties of Params on which the compiled kernel depends.
@@ -199,6 +207,13 @@ class Facts(NamedTuple):
 
     damped: bool
     square: bool
+
+
+def current_name(name: str) -> str:
+    """Return the name of a field, with a warning for a deprecated one."""
+    if name in RENAMED:
+        deprecated(f"params.{name}", f"params.{RENAMED[name]}")
+    return RENAMED.get(name, name)
 
 
 class PartParams:
@@ -216,6 +231,7 @@ class PartParams:
         return [name for name, (per, _, _) in FIELDS.items() if per == self._per]
 
     def __getattr__(self, name: str) -> Any:
+        name = current_name(name)
         if name.startswith("_") or name not in dir(self):
             raise AttributeError(f"a {self._per} has no parameter '{name}'; {near(name, dir(self), 99)}")
         row: Any = (..., self._row, *(slice(None) for _ in FIELDS[name][1]))
@@ -285,12 +301,12 @@ class Params(Mapping[str, np.ndarray]):
         return None if self.flat.ndim == 1 else self.flat.shape[0]
 
     def __getitem__(self, name: str) -> np.ndarray:
-        start, shape = self._slot(name)
+        start, shape = self._slot(current_name(name))
         size = prod(shape)
         return self.flat[..., start : start + size].reshape(self.flat.shape[:-1] + shape)
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name in FIELDS:
+        if name in FIELDS or name in RENAMED:
             return self[name]
         raise AttributeError(f"params have no '{name}'; {near(name, tuple(FIELDS), len(FIELDS))}")
 
@@ -370,6 +386,7 @@ class Params(Mapping[str, np.ndarray]):
         """
         if unchecked is not True and unchecked is not False:
             raise InputError(f"unchecked is True or False, not {type(unchecked).__name__}")
+        fields = translate(fields, RENAMED, "params.replace")
         fields = {
             k: self._with_rows(k, v) if isinstance(v, Mapping) else _numbers(f"params.{k}", v)
             for k, v in fields.items()
@@ -392,7 +409,7 @@ class Params(Mapping[str, np.ndarray]):
         return Params(self.model, flat, checked=not unchecked)
 
     def reweighted(self) -> Params:
-        """Return a copy with the inverse weights of constraints (`body_weight`, `dof_weight`, `tendon_weight`)
+        """Return a copy with the inverse weights of constraints (`body_invweight0`, `dof_invweight0`, `tendon_invweight0`)
         recomputed.
 
         They follow from masses, inertias, placements, axes and armatures, as in building or loading. `replace` leaves
@@ -479,13 +496,13 @@ POSITIVE = (
         "shape_size",
         "max_velocity",
         "velocity_limit",
-        "body_weight",
-        "dof_weight",
+        "body_invweight0",
+        "dof_invweight0",
         "pair_friction",
         "equality_torque_scale",
         "fluid_box",
     ),
-    *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight", "adhesion", "pair_adhesion"),
+    *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_invweight0", "adhesion", "pair_adhesion"),
     "piece_radius",
 )
 # features that a model is built with or without, and the params that indicate them

@@ -24,7 +24,7 @@ from ..physics.spatial import Vec3
 from ..physics.transmissions.wrapping import Around, path_around
 from .reference_pose import PoseBars, ReferencePose, back, matrices, matrices_vjp
 
-NAMES = ("body_weight", "dof_weight", "tendon_weight")
+NAMES = ("body_invweight0", "dof_invweight0", "tendon_invweight0")
 SIX = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 CHUNK = 256  # sets of parameters at a time
 
@@ -64,7 +64,7 @@ def sliding(model: Model) -> dict[int, list[int]]:
     freedom."""
     p, found = model.params, dict[int, list[int]]()
     for i in range(model.nb):
-        shift, turn = p.body_weight[i]
+        shift, turn = p.body_invweight0[i]
         if turn or not p.mass[i] or abs(shift * p.mass[i] - 1.0) > 1e-12:
             continue
         own, b = list[int](), i
@@ -73,7 +73,7 @@ def sliding(model: Model) -> dict[int, list[int]]:
             if model.joint_kind(b).nv and model.joint_kind(b).angular:
                 break
             b = model.parent[b]
-        if b < 0 and own and np.abs(p.dof_weight[own] / shift - 1.0).max() < 1e-12:
+        if b < 0 and own and np.abs(p.dof_invweight0[own] / shift - 1.0).max() < 1e-12:
             found[i] = own
     return found
 

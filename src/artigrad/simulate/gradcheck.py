@@ -200,7 +200,12 @@ def _chosen(g: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
 
 def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
     """Which entries are where their meaning has an edge: there a difference to both sides says nothing."""
-    if what in ("friction", "restitution", "body_weight", "dof_weight"):  # a weight of zero counts as a tiny one
+    if what in (
+        "friction",
+        "restitution",
+        "body_invweight0",
+        "dof_invweight0",
+    ):  # a weight of zero counts as a tiny one
         return x <= 0
     if what == "pair_solref_friction":  # two zeros say that there is none
         return np.repeat(~x.reshape(-1, 2).any(1), 2)

@@ -215,7 +215,7 @@ def _weights_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
 
 def _weight_shapes(call: Call) -> dict[str, Axes]:
     m = call.sim.model
-    return {"body_weight": (m.nb, 2), "dof_weight": (m.nv,), "tendon_weight": (len(m.tendons),)}
+    return {"body_invweight0": (m.nb, 2), "dof_invweight0": (m.nv,), "tendon_invweight0": (len(m.tendons),)}
 
 
 # -- records -------------------------------------------------------------------------------------------------------------

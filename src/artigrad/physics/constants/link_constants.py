@@ -135,7 +135,7 @@ def _body_frame(m: ConstantsContext, i: Any, joint: Joint, Y: Transform) -> None
         link.limit_margin = fields.real("limit_margin", i - 1)
         ref, imp = (fields.struct(f"limit_{k}", i - 1, kind) for k, kind in (("solref", SolRef), ("solimp", SolImp)))
         link.limit = soften(ref, imp, m.numbers.least)
-        link.limit_g = 1.0 / maximum(fields.real("dof_weight", m.structure.body_v[i]), LEAST)
+        link.limit_g = 1.0 / maximum(fields.real("dof_invweight0", m.structure.body_v[i]), LEAST)
 
 
 def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> Force:
@@ -171,7 +171,7 @@ def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> 
             ref_bar, imp_bar, _ = soften_vjp(ref, imp, m.numbers.least, own.limit)
             bars.put("limit_solref", i - 1, ref_bar)
             bars.put("limit_solimp", i - 1, imp_bar)
-            add_invweight_bar(m, "dof_weight", m.structure.body_v[i], m.out.link[link].limit_g, own.limit_g)
+            add_invweight_bar(m, "dof_invweight0", m.structure.body_v[i], m.out.link[link].limit_g, own.limit_g)
     bars.put("anchor", i - 1, anchor_bar)
     bars.put("axis", i - 1, axis_bar)
     bars.put_real("damping", i - 1, own.damping if joint.nv else 0.0)

@@ -40,7 +40,7 @@ def dry_friction(m: ConstantsContext) -> None:
         for k in loop(m.structure.body_v[i], m.structure.body_v[i] + m.structure.body_nv[i]):
             row = m.out.dof[k]
             row.dry, row.b = m.fields.real("dry_friction", i - 1), soft.b
-            row.D = d / ((1.0 - d) * maximum(m.fields.real("dof_weight", k), LEAST))
+            row.D = d / ((1.0 - d) * maximum(m.fields.real("dof_invweight0", k), LEAST))
 
 
 def dry_friction_vjp(m: ConstantsContext) -> None:
@@ -54,8 +54,8 @@ def dry_friction_vjp(m: ConstantsContext) -> None:
             bar, D = m.out_bar.dof[k], m.out.dof[k].D
             dry.value, b_bar.value = dry.value + bar.dry, b_bar.value + bar.b
             d_bar.value = d_bar.value + bar.D * D / (d * (1.0 - d))
-            g = 1.0 / maximum(m.fields.real("dof_weight", k), LEAST)
-            add_invweight_bar(m, "dof_weight", k, g, bar.D * D / g)
+            g = 1.0 / maximum(m.fields.real("dof_invweight0", k), LEAST)
+            add_invweight_bar(m, "dof_invweight0", k, g, bar.D * D / g)
         soft_bar = impedance_vjp(soft, 0.0, True, d_bar.value) + Soft(0.0, b_bar.value, 0.0, 0.0, 0.0, 0.0, 0.0)
         ref_bar, imp_bar, _ = soften_vjp(ref, imp, m.numbers.least, soft_bar)
         m.bars.put_real("dry_friction", i - 1, dry.value)
@@ -190,7 +190,7 @@ def _pair_invweight(m: ConstantsContext, k: Any) -> Any:
 def _body_invweight(m: ConstantsContext, body: Any, k: int) -> Any:
     """Inverse weight of a body, counted from 1; zero for the world."""
     return switch(
-        m.structure.body_moves[body], {0: lambda: 0.0, 1: lambda: m.fields.real("body_weight", body - 1, 2, k)}
+        m.structure.body_moves[body], {0: lambda: 0.0, 1: lambda: m.fields.real("body_invweight0", body - 1, 2, k)}
     )
 
 
@@ -198,7 +198,7 @@ def _add_body_invweight_bar(m: ConstantsContext, body: Any, k: int, bar: Any) ->
     """Adjoint of `_body_invweight`."""
 
     def add() -> None:
-        m.bars.put_real("body_weight", body - 1, m.bars.real("body_weight", body - 1, 2, k) + bar, 2, k)
+        m.bars.put_real("body_invweight0", body - 1, m.bars.real("body_invweight0", body - 1, 2, k) + bar, 2, k)
 
     switch(m.structure.body_moves[body], {0: lambda: None, 1: add})
 
@@ -275,7 +275,7 @@ def _equality_invweights(m: ConstantsContext, e: Any) -> tuple[Any, Any]:
 
 def _dof_invweight(m: ConstantsContext, k: Any) -> Any:
     """Inverse weight of a degree of freedom, counted from 1; zero for 0."""
-    return switch(m.structure.dof_counts[k], {0: lambda: 0.0, 1: lambda: m.fields.real("dof_weight", k - 1)})
+    return switch(m.structure.dof_counts[k], {0: lambda: 0.0, 1: lambda: m.fields.real("dof_invweight0", k - 1)})
 
 
 def equalities(m: ConstantsContext) -> None:
@@ -329,7 +329,7 @@ def _add_equality_invweight_bars(m: ConstantsContext, e: Any, shift_bar: Any, tu
         for k in (m.structure.eq_dof_a[e], m.structure.eq_dof_b[e]):
 
             def add(k: Any = k) -> None:
-                m.bars.put_real("dof_weight", k - 1, m.bars.real("dof_weight", k - 1) + shift_bar)
+                m.bars.put_real("dof_invweight0", k - 1, m.bars.real("dof_invweight0", k - 1) + shift_bar)
 
             switch(m.structure.dof_counts[k], {0: lambda: None, 1: add})
 

@@ -30,7 +30,7 @@ def servos(m: ConstantsContext) -> None:
             row.gain, row.on_length = fields.real("gain", j), on_length
             row.top = fields.real("max_velocity", j)
             row.low, row.high = (fields.real("force_range", j, 2, k) for k in range(2))
-            row.D = STIFFNESS / maximum(fields.real("dof_weight", m.model.act_v[j]), LEAST)
+            row.D = STIFFNESS / maximum(fields.real("dof_invweight0", m.model.act_v[j]), LEAST)
             force.gain, force.b0, force.b1, force.b2 = 0.0, 0.0, 0.0, 0.0
             force.force_low, force.force_high, force.drive = -NO_LIMIT, NO_LIMIT, NO_LIMIT
 
@@ -57,7 +57,7 @@ def servos_vjp(m: ConstantsContext) -> None:
                 for k in range(2):
                     bars.put_real("gain_slope", j, 0.0, 2, k)
             k = m.model.act_v[j]
-            g = 1.0 / maximum(m.fields.real("dof_weight", k), LEAST)
-            add_invweight_bar(m, "dof_weight", k, g, bar.D * STIFFNESS)
+            g = 1.0 / maximum(m.fields.real("dof_invweight0", k), LEAST)
+            add_invweight_bar(m, "dof_invweight0", k, g, bar.D * STIFFNESS)
 
         _of_servos(m, j, servo)

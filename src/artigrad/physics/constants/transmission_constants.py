@@ -35,7 +35,7 @@ def lines(m: ConstantsContext) -> None:
             for k, name in enumerate(names):
                 setattr(row, name, m.fields.real(field, t, 2, k))
         row.limit = soften(*_softness(m, t, "limit"), m.numbers.least)
-        row.g = 1.0 / maximum(m.fields.real("tendon_weight", t), LEAST)
+        row.g = 1.0 / maximum(m.fields.real("tendon_invweight0", t), LEAST)
         soft = soften(*_softness(m, t, "dry"), m.numbers.least)
         d = impedance(soft, 0.0, True).d
         row.b, row.D = soft.b, d / (1.0 - d) * row.g
@@ -70,7 +70,7 @@ def lines_vjp(m: ConstantsContext) -> None:
         )
         bars.put("tendon_dry_solref", t, ref_bar)
         bars.put("tendon_dry_solimp", t, imp_bar)
-        add_invweight_bar(m, "tendon_weight", t, row.g, bar.g + bar.D * row.D / row.g)
+        add_invweight_bar(m, "tendon_invweight0", t, row.g, bar.g + bar.D * row.D / row.g)
     for n in loop(m.model.npiece):
         bars.put_real("piece_scale", n, m.out_bar.piece[n].scale)
         bars.put_real("piece_radius", n, m.out_bar.piece[n].radius)
@@ -83,13 +83,13 @@ def lines_vjp(m: ConstantsContext) -> None:
 
 def tendon_invweight(m: ConstantsContext, t: Any) -> Any:
     """Inverse weight of a tendon, counted from 1; zero for 0."""
-    return switch(m.structure.tendon_counts[t], {0: lambda: 0.0, 1: lambda: m.fields.real("tendon_weight", t - 1)})
+    return switch(m.structure.tendon_counts[t], {0: lambda: 0.0, 1: lambda: m.fields.real("tendon_invweight0", t - 1)})
 
 
 def add_tendon_invweight_bar(m: ConstantsContext, t: Any, bar: Any) -> None:
     """Adjoint of `tendon_invweight`."""
 
     def add() -> None:
-        m.bars.put_real("tendon_weight", t - 1, m.bars.real("tendon_weight", t - 1) + bar)
+        m.bars.put_real("tendon_invweight0", t - 1, m.bars.real("tendon_invweight0", t - 1) + bar)
 
     switch(m.structure.tendon_counts[t], {0: lambda: None, 1: add})

@@ -70,7 +70,7 @@ def test_the_weights_that_softness_is_a_share_of_have_gradients(solver, gradient
     state.q[7], state.v[:] = -1e-4, 0.01 * np.arange(7)
     bar = np.cos(np.arange(7.0))
     grad = sim.vjp(sim.rollout(state, steps=1), v_bar=bar).params
-    for name, at in (("body_weight", (0, 0)), ("dof_weight", (6,))):
+    for name, at in (("body_invweight0", (0, 0)), ("dof_invweight0", (6,))):
         ends = []
         for h in (1e-4, -1e-4):
             x = p[name].copy()

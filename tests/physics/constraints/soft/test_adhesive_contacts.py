@@ -59,7 +59,7 @@ def test_gradients():
     v[8] = 0.8  # the ball breaks off
     start = ag.State(sim.reset().q, v)
     rows = {row.what: row for row in ag.gradcheck(sim, state=start, steps=2, samples=1, show=False)}
-    for name in ("q0", "v0", "adhesion", "pair_adhesion", "solimp", "body_weight", "shape_position"):
+    for name in ("q0", "v0", "adhesion", "pair_adhesion", "solimp", "body_invweight0", "shape_position"):
         assert rows[name].largest > 1e-6, name
 
 

@@ -40,8 +40,8 @@ def test_every_row_and_every_parameter(cone, integrator):
         "equality_rotation",
         "equality_polynomial",
         "equality_solimp",
-        "body_weight",
-        "dof_weight",
+        "body_invweight0",
+        "dof_invweight0",
         "margin",
     )
     assert all(rows[name].largest > 1e-9 for name in felt)

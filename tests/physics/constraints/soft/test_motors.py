@@ -40,7 +40,7 @@ def test_gradients_in_every_regime(integrator):
     sim = ag.Simulator(arm(), dt=0.01, threads=1, integrator=integrator)
     rng, model = np.random.default_rng(0), sim.model
     q_bar, v_bar, names = rng.normal(size=4), rng.normal(size=4), ("gain", "force_range", "max_velocity", "gear")
-    names += ("control_range", "dof_weight", "mass", "damping")
+    names += ("control_range", "dof_invweight0", "mass", "damping")
     traj = sim.rollout(POSED, np.array([CONTROL] * 3))
     grad = sim.vjp(traj, q_bar, v_bar)
 

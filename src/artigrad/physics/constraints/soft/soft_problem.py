@@ -168,18 +168,18 @@ def _find_features(model: Model) -> frozenset[str]:
 
 def _least_weight(model: Model) -> float:
     """Return the smallest inverse weight of all contacts, equalities of bodies, and tendons with rows."""
-    of_body = np.concatenate([model.params.body_weight, np.zeros((1, 2))])  # the world is -1
+    of_body = np.concatenate([model.params.body_invweight0, np.zeros((1, 2))])  # the world is -1
     held = [(e.a, e.b) for e in model.equalities if e.kind in ("connect", "weld") and not _idle(model, e)]
     turned = [(e.a, e.b) for e in model.equalities if e.kind == "weld" and not _idle(model, e)]
     pairs = np.array(model.shapes.body, int)[model.shapes.pair_array]
     touching = of_body[pairs, 0].sum(1)
     found = [of_body[a, 0] + of_body[b, 0] for a, b in held] + ([touching.min()] if len(touching) else [])
     found += [of_body[a, 1] + of_body[b, 1] for a, b in turned]
-    found += [model.params.tendon_weight[t] for t, *_ in (stop[1:] for stop in _tendon_stops(model))]
+    found += [model.params.tendon_invweight0[t] for t, *_ in (stop[1:] for stop in _tendon_stops(model))]
     coupled = [
         [t for t in (e.a, e.b) if t >= 0] for e in model.equalities if e.kind == "tendon" and not _idle(model, e)
     ]
-    found += [model.params.tendon_weight[both].sum() for both in coupled]
+    found += [model.params.tendon_invweight0[both].sum() for both in coupled]
     return float(min(found, default=1.0))
 
 
