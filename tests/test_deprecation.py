@@ -117,6 +117,14 @@ def test_parameters_keep_their_old_names():
         assert chosen(own, f"body_weight[{body}].turn").field == "body_invweight0"
 
 
+def test_health_keeps_its_old_name():
+    health = artigrad.Health(1.0, 0.0, 2.0)
+    with pytest.warns(DeprecationWarning, match=r"Health\.margin .* use switch_margin"):
+        assert health.margin == health.switch_margin == 2.0
+    with pytest.warns(DeprecationWarning):
+        assert health._replace(margin=3.0) == artigrad.Health(1.0, 0.0, 3.0)
+
+
 def test_tendons_keep_their_old_names():
     builder = artigrad.ModelBuilder("arm")
     builder.body("arm", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0))

@@ -33,7 +33,7 @@ def check(cpu, gpu, state, u, **more):
     for left, right in zip((*a.final, a.violation, *x[:3]), (*b.final, b.violation, *y[:3]), strict=True):
         same(left, right)
     same(x.health.violation, y.health.violation)
-    same(x.health.margin, y.health.margin)
+    same(x.health.switch_margin, y.health.switch_margin)
     assert np.asarray(y.health.finite).all() and x.health.finite.all()
     scale = np.abs(x.params.flat).max()
     np.testing.assert_allclose(

@@ -46,7 +46,7 @@ class _Differences:
             raise Skip(f"warned: {told[0].message}"[:60])
         if (traj.violation > 0).any() or (grad.health.violation > 0).any():
             raise Skip("contact was not solved, and it says so")
-        if grad.health.margin.min() < NEAR_A_KINK:
+        if grad.health.switch_margin.min() < NEAR_A_KINK:
             raise Skip("beside a kink, and it says so")
         self.grad, self.floor = grad, max(1e-3, 1e-2 * float(np.abs(grad.v0).max(initial=0.0)))
 

@@ -155,8 +155,8 @@ def check(texts, state):
         for h in (1e-6, 1e-7):
             best = np.minimum(best, np.abs(differences(sim, (q, v, u), bar, h) - found))
     off = best.max() / (np.abs(found).max() + 1e-3)
-    if off > GRADIENT and np.min(grad.health.margin) > 1e-4:
-        return f"gradient: off by {off:.1e}, margin {np.min(grad.health.margin):.1e}"
+    if off > GRADIENT and np.min(grad.health.switch_margin) > 1e-4:
+        return f"gradient: off by {off:.1e}, margin {np.min(grad.health.switch_margin):.1e}"
     return None
 
 

@@ -9,7 +9,7 @@ from .outcome import Outcome
 SUMMARY = (
     "One step from states at rest, exactly and nearly aligned, tilted or sliding, of every solid on every other, of a box at a "
     "wall, of stacks and of joints at their limits: the gradient of a random loss against one-sided differences along all "
-    "coordinates and two random directions. Wherever they differ, `health.margin` has to be less than four times the "
+    "coordinates and two random directions. Wherever they differ, `health.switch_margin` has to be less than four times the "
     "displacement over dt and the change of velocities that the Jacobian gives it; it should be zero nowhere else. Where they "
     "do not differ and the margin is above 2e-4 m/s, central differences along all coordinates have to agree with the gradient "
     "to 1e-6."
@@ -168,7 +168,7 @@ def _block(rng, model, start, settle):
 
     here = after(np.zeros(2 * nv))
     found = [sim.vjp(here, v_bar=np.tile(bar, (BLOCK, 1)), with_params=False) for bar in (w, *np.eye(nv))]
-    margin = np.asarray(found[0].health.margin)
+    margin = np.asarray(found[0].health.switch_margin)
     slope, *jacobian = (np.concatenate([ag.to_tangent(model, q, x.q0), x.v0], 1) for x in found)
     scale = 1.0 + np.abs(slope).max(1)
     differs, missed = np.zeros(BLOCK, bool), [""] * BLOCK

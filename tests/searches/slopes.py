@@ -36,7 +36,7 @@ def verdicts(sim, q, v):
     gradient = sim.vjp(sim.rollout(ag.State(q, v), steps=1), v_bar=np.tile(weights, (n, 1)))
     exact = np.concatenate([ag.to_tangent(model, q, gradient.q0), gradient.v0], axis=1)
     scale = np.maximum(1.0, np.abs(exact).max(1))[:, None]
-    exact, margin = exact / scale, np.ravel(gradient.health.margin) * sim.dt
+    exact, margin = exact / scale, np.ravel(gradient.health.switch_margin) * sim.dt
 
     def value(d):
         """(n, k) of each place moved by each of d (n, k, 2 nv)."""

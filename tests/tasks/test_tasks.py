@@ -77,7 +77,7 @@ def test_ball_is_held_until_release(made):
         assert (force[:, : task.release] > 1.0).all()  # by both fingers, all the time
         assert (force[:, task.release + 100 :] == 0).all()
         grad = task.sim.vjp(traj, task.score(traj).q_bar, with_params=False)
-        assert (grad.health.margin > 1e-3).all() and (grad.health.violation == 0).all()
+        assert (grad.health.switch_margin > 1e-3).all() and (grad.health.violation == 0).all()
 
 
 def test_arm_at_rest_stays_at_rest(made):

@@ -100,7 +100,7 @@ def gradcheck(
             "gradients differ from finite differences: "
             + ", ".join(f"{r.what} {r.error:.1e}" for r in bad)
             + f"; the nearest contact or limit was {margin:.0e} m/s from another zone of its law, or from other features"
-            + " of its shapes (health.margin)"
+            + " of its shapes (health.switch_margin)"
         )
     return rows
 
@@ -186,7 +186,7 @@ def _one_sample(
             tries = [np.where(edge[left], found[left], fd) for fd in tries]
             off[left] = np.minimum(off[left], np.min([np.abs(fd - found[left]) for fd in tries], axis=0))
         rows.append(Check(what, len(entries), largest, float(off.max()) / max(largest, floor)))
-    return rows, float(np.min(grad.health.margin))
+    return rows, float(np.min(grad.health.switch_margin))
 
 
 def _chosen(g: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Proto
 
 import numpy as np
 
+from ..deprecation import renamed
 from ..errors import InputError
 from ..files import as_path
 from ..kernels.devices import Host
@@ -27,19 +28,22 @@ if TYPE_CHECKING:
     from .simulator import Simulator
 
 
+@renamed(margin="switch_margin")
 class Health(NamedTuple):
-    """How far a gradient can be trusted, one entry per robot.
+    """Diagnostics of a gradient, one entry per batch element.
 
-    finite: whether all of it is (on a GPU without PyTorch: 1.0 or 0.0). violation: how far the constraints of some step were
-    from solved, as in `Trajectory`; 0 if all were. margin: m/s, the least change of velocity, of all steps, after which a
-    derivative would have jumped: a row in another zone of its law (sticking, slipping or letting go instead), a limit that
-    begins, an actuator at the end of its range, shapes that touch with other corners, edges or faces. The gradient is one-sided
-    where it is 0; 1000 means that nothing came near. Contacts that begin are not in it.
+    Attributes:
+        finite: True where all entries are finite, (B,); on a GPU without PyTorch 1.0 or 0.0.
+        violation: Largest residual of the constraints of all steps, (B,), as in `Trajectory`; 0 if all steps converged.
+        switch_margin: Distance to the nearest kink, (B,), m/s: the smallest change of velocity, over all steps, at which a
+            derivative jumps. Kinks are changes of the regime of a row (sticking, sliding, separating), activations of
+            limits, actuators at the end of a range, and contacts on other vertices, edges or faces; beginning contacts are
+            not included. 0: the gradient is one-sided. 1000: there was no kink nearby.
     """
 
     finite: np.ndarray
     violation: np.ndarray
-    margin: np.ndarray
+    switch_margin: np.ndarray
 
 
 class GradientFields(NamedTuple):

@@ -356,7 +356,7 @@ class Simulator(StateFunctions, Sealed):
         These are time constants of `solref` at two steps (`refsafe`), impedances, widths and powers of `solimp` at the ends of
         their ranges, ranges with equal ends, and what two shapes of a pair have the larger of (friction, under the hard law
         restitution) where both have the same: those share the gradient in halves, which is right for both together. Kinks
-        that depend on the state are in `Health.margin`.
+        that depend on the state are in `Health.switch_margin`.
         """
         return parameter_kinks(self.model, self.options, self.params if params is None else params)
 

@@ -5,7 +5,7 @@ fingers open after 0.6 s. `throw-paper` is the published one: little gravity, te
 a ball of inertia 1, a target within the arm's reach.
 
 Gradients: the ball is held by friction at two contacts for hundreds of steps, then released. In a firm grip both contacts
-stick all the time with a large margin (`health.margin` of the initial guess: 0.01 and 0.03 m/s), so that the gradient is
+stick all the time with a large margin (`health.switch_margin` of the initial guess: 0.01 and 0.03 m/s), so that the gradient is
 smooth: it agrees with finite differences to 1e-8. The fingers have servos for this; in the published code they have no
 force, the ball drifts out of the hand after seconds, and no torque can bring it back. The friction pyramid is sufficient,
 as nothing slips. `throw` has the soft contact model, `throw-paper` the hard one, as published.

@@ -162,7 +162,7 @@ def test_gradients_are_wrong_only_where_the_margin_is_small(kind, law):
 
     gradient = sim.vjp(after(0.0), np.zeros_like(q), np.tile(bar, (len(off), 1)))
     wanted = (after(1.0).v[:, -1] - after(-1.0).v[:, -1]) @ bar / (2 * eps)
-    error, margin = np.abs(gradient.q0[:, 0] - wanted) / (1 + np.abs(wanted)), gradient.health.margin
+    error, margin = np.abs(gradient.q0[:, 0] - wanted) / (1 + np.abs(wanted)), gradient.health.switch_margin
     near = np.abs(off) < eps
     assert (error[near] > 1e-2).all() and (margin[near] < 1e-3).all()
     assert (error[~near] < 1e-5).all() and (margin[~near] > 2e-3).all(), (error, margin)

@@ -28,7 +28,7 @@ def inputs(batch):
 def run(sim, state, steps=3):
     traj = sim.rollout(state, np.zeros((steps, 0)))
     gradient = sim.vjp(traj, np.cos(traj.q), np.sin(traj.v))
-    return [traj.q, traj.v, gradient.q0, gradient.v0, gradient.health.margin], gradient.params.flat
+    return [traj.q, traj.v, gradient.q0, gradient.v0, gradient.health.switch_margin], gradient.params.flat
 
 
 def test_bits_do_not_depend_on_other_lanes():

@@ -146,8 +146,8 @@ def test_health_of_a_gradient():
     v[0, 2], v[1, 2], q[2, 2] = -1.0, 0.0099, 1.0  # presses hard; just leaves the floor; flies
     health = sim.vjp(sim.rollout(ag.State(q, v), steps=1), np.ones((3, 7))).health
     assert health.finite.all() and (health.violation == 0).all()
-    assert 0 < health.margin[1] < 1e-3 < 0.1 < health.margin[0] < 10
-    assert health.margin[2] == 1000.0
+    assert 0 < health.switch_margin[1] < 1e-3 < 0.1 < health.switch_margin[0] < 10
+    assert health.switch_margin[2] == 1000.0
     box = ag.ModelBuilder("box")
     box.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3)
     box.box("b", (0.1, 0.1, 0.1))
@@ -157,4 +157,4 @@ def test_health_of_a_gradient():
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 0"):
         assert swept.vjp(traj, np.ones(7)).health.violation[0] > 1e-6
     free = hard(ag.robots.pendulum(1))
-    assert free.vjp(free.rollout(free.reset(), steps=2), np.ones(1)).health.margin == [1000.0]
+    assert free.vjp(free.rollout(free.reset(), steps=2), np.ones(1)).health.switch_margin == [1000.0]

@@ -138,4 +138,4 @@ def test_margin_is_the_distance_to_a_kink():
     ball = ag.Simulator(b.build())
     rest = ball.rollout(ball.reset(), steps=200).final
     grad = ball.vjp(ball.rollout(rest, steps=1), v_bar=np.ones(6))
-    assert grad.health.margin[0] > 1e-4
+    assert grad.health.switch_margin[0] > 1e-4
