@@ -7,7 +7,7 @@ from typing import Any
 
 from ...compiler import carry, loop, select, sincos, steady, switch
 from ...model.model import Model, Sensor
-from ..spatial import Mat3, Quat, Vec3, cross, quat_normalise, quat_of_matrix
+from ..spatial import Mat3, Quat, Vec3, cross, quat_normalize, quat_of_matrix
 from ..spatial.vectors import hat
 from .sensor_inputs import FrameRow, Input, SensorInputs
 from .sensor_kind import Entry, Reading, SensorKind, by_place, function, put, taken
@@ -28,7 +28,7 @@ def _as_it_is(x: Any) -> Any:
 
 _Q = function(lambda c, n: [c.q(c.table.place(n))], _as_it_is)
 _V = function(lambda c, n: [c.v(c.table.place(n))], _as_it_is)
-_BALL_Q = function(lambda c, n: [c.q(c.table.place(n), Quat)], quat_normalise)
+_BALL_Q = function(lambda c, n: [c.q(c.table.place(n), Quat)], quat_normalize)
 _BALL_V = function(lambda c, n: [c.v(c.table.place(n), Vec3)], _as_it_is)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...compiler import arctan2, maximum, select, sqrt, steady
 from ...model.model import Model, Sensor
-from ..spatial import Quat, Vec3, dot, quat_normalise
+from ..spatial import Quat, Vec3, dot, quat_normalize
 from .sensor_inputs import Input, SensorInputs
 from .sensor_kind import Entry, SensorKind, by_place, function
 
@@ -37,7 +37,7 @@ def _velocity(x: Any, v: Any, low: Any, high: Any, margin: Any) -> Any:
 # -- ball joints: the angle from zero ----------------------------------------------------------------------------------------
 def _angle_and_axis(q: Quat) -> tuple[Any, Vec3]:
     """Angle within 0 and pi, and axis, of a rotation."""
-    q = quat_normalise(q)
+    q = quat_normalize(q)
     q = select(steady(q.w) < 0.0, -q, q)
     sine = sqrt(dot(q.u, q.u))
     some = steady(sine) > LEAST
