@@ -10,6 +10,7 @@ import artigrad as ag
 from artigrad.compiler import INT, INT_WORK, INTS, REAL, ROBOTS, ArgumentKind
 from artigrad.kernels.key import KernelKey
 from artigrad.physics.collision.candidates import routines_of
+from artigrad.physics.features import Features
 from artigrad.physics.step import step
 from artigrad.physics.tables import Workspace, topology_arguments
 
@@ -22,7 +23,9 @@ def staged_step(sim: ag.Simulator, sweeps: int, makers: dict[ArgumentKind, Maker
     of integers, constants, or scratch of a length; those of q, v and u get their length."""
     m, engine, options = sim.model, sim.engine, replace(sim.options, law=replace(sim.options.hard, sweeps=sweeps))
     work = Workspace.sizes(m, options, False, False)
-    key = KernelKey(options, engine.device.target(1), tuple(work), contact=True, routines=routines_of(m))
+    key = KernelKey(
+        options, engine.device.target(1), tuple(work), contact=True, features=Features(m.features, routines_of(m))
+    )
     values = {**topology_arguments(m), **engine.contact_arguments(False), **work}
     values |= {"dt": options.dt, "const": engine.constants(sim.params, 1).ravel()}
     values |= {"q": m.nq, "v": m.nv, "u": m.nu}

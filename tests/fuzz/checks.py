@@ -110,7 +110,7 @@ class _Differences:
         usable &= ~_on_an_edge(self.sim, what, plain)
         if what in STRUCTURAL:
             usable &= x > 0
-        usable &= all(kind in self.sim.model.extras or what not in names for kind, names in EXTRAS.items())
+        usable &= all(kind in self.sim.model.features or what not in names for kind, names in EXTRAS.items())
         scale = _scales(self.sim, self.state, what, plain)
         return np.flatnonzero(usable), np.where(scale > 0, scale, 1.0)[usable]
 

@@ -58,7 +58,7 @@ def test_no_attribute_of_a_model_is_set_without_effect():
     for name in (n for n in dir(model) if not n.startswith("_")):
         assert "cannot be changed" in refused(model, name), name
     assert "no attribute" in refused(model, "graviti")
-    model.links, model.extras  # noqa: B018  (cached properties are kept as before)
+    model.links, model.features  # noqa: B018  (cached properties are kept as before)
 
 
 def test_params_are_replaced_and_the_message_has_the_way():
@@ -70,7 +70,7 @@ def test_params_are_replaced_and_the_message_has_the_way():
     assert "params.replace(mass=" in refused(model.params.body(model.bodies[0]), "mass")
     with pytest.raises(AttributeError, match="use replace"):
         model.params["mass"] = 1.0
-    assert pickle.loads(pickle.dumps(model.params)).facts == model.params.facts
+    assert pickle.loads(pickle.dumps(model.params)).features == model.params.features
 
 
 def test_unknown_attributes_of_a_builder_are_refused():
@@ -92,7 +92,7 @@ def test_a_replaced_model_moves_as_one_with_these_parameters_passed():
     np.testing.assert_array_equal(found.q, wanted.q)
     assert (other.name, sim.dt, model.name) == ("heavier", 2e-3, model.name)
     assert other.params.model is other and model.params.model is model
-    assert other.extras == model.extras
+    assert other.features == model.features
     with pytest.raises(ag.InputError, match="params of a Model"):
         other.replace(params=params)
     with pytest.raises(ag.InputError, match="options of a Model"):

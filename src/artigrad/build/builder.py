@@ -850,7 +850,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                     f"sensor '{s.name}' ({s.kind}) reads the force of a servo motor, which no sensor reads yet"
                 )
             of_adhesion = s.kind == "actuatorvel" and model.transmissions[s.on].kind == "body"
-            if of_adhesion or (s.kind == "jointactfrc" and "adhesion" in model.extras):
+            if of_adhesion or (s.kind == "jointactfrc" and "adhesion" in model.features):
                 raise ModelError(
                     f"sensor '{s.name}' ({s.kind}) reads what adhesion does to joints, which no sensor does yet"
                 )
@@ -868,7 +868,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     def _check_lifting(self, model: Model) -> None:
         """Warn of gravity compensation by actuators in a model without actuators: it has no effect, as in MuJoCo."""
         lifting = [model.joints[i] for i in model.lifting]
-        if lifting and not self._lenient and not model.nu and "compensation" in model.extras:
+        if lifting and not self._lenient and not model.nu and "compensation" in model.features:
             warn(
                 f"joint '{lifting[0]}' of '{self.name}' lifts: its actuators compensate weight. The model has no actuator, and "
                 "so nothing does, as in MuJoCo: add one, or leave lifts out for compensation without any"

@@ -26,8 +26,9 @@ def climb(parent: Any, start: Any) -> Iterator[Any]:
 
 
 def switch(index: Any, cases: Mapping[int, Callable[[], Any]]) -> Any:
-    """A real branch on an integer of the model: the result of `cases[index]()`. All cases return the same structure."""
-    return target().switch(index, cases)
+    """A real branch on an integer of the model: the result of `cases[index]()`. All cases return the same structure. A single
+    case is the one, whatever the index."""
+    return target().switch(index, cases) if len(cases) > 1 else next(iter(cases.values()))()
 
 
 class carry:

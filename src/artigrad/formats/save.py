@@ -608,7 +608,7 @@ class Writer:
     def _felt_as_box(self, b: int) -> bool:
         """Return True if body b is represented by a box in a fluid, not by its shapes."""
         felt = {self.model.shapes.body[k] for k in self.model.shapes.wet}
-        return "fluid" in self.model.extras and b not in felt
+        return "fluid" in self.model.features and b not in felt
 
     def _is_inertia_box(self, b: int) -> bool:
         """Return True if the fluid box of body b has its inertia, as in MuJoCo."""

@@ -15,7 +15,7 @@ from jax import Array
 
 from ..kernels.derived_constants import constants_kernel
 from ..model.param_checks import check_signs
-from ..model.params import Facts, Params
+from ..model.params import Params
 from ..physics.tables import constants_size
 from ..simulate.arrays import DIFFERENCE, Axes
 from ..simulate.simulator import Simulator
@@ -42,7 +42,7 @@ def any_params(sim: Simulator, own: Sets) -> Params:
     if own is None:
         return sim.params
     params = Params(sim.model, np.repeat(sim.params.flat[None], 2, 0) if own else sim.params.flat)
-    params._set(params.model, params.flat, params.checked, Facts(damped=True, square=False))
+    params._set(params.model, params.flat, params.checked, frozenset({"damping", "powers"}))
     return params
 
 

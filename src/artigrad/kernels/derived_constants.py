@@ -18,6 +18,7 @@ from ..model.params import Params
 from ..physics.constants.constants import constants, constants_vjp
 from ..physics.constants.constants_context import BODY, ConstantsContext, Fields
 from ..physics.constraints.soft.pair_numbers import SoftNumbers
+from ..physics.features import Features
 from ..physics.tables import (
     STRUCTURE,
     TOPOLOGY,
@@ -35,37 +36,30 @@ def _effort(target: Target) -> int:
     return 0 if target.lanes == 1 else 3
 
 
-Has = tuple[bool, frozenset[str]]  # whether there are lines, and which extras
-
-
-def _has(model: Model) -> Has:
-    return bool(model.lines[0]), model.extras
-
-
 INPUTS: dict[str, ArgumentKind] = {"params": ROBOTS, "soft": SHARED, "work": WORK}
 
 
-def _making(a: dict[str, Any], has: Has) -> ConstantsContext:
+def _making(a: dict[str, Any], features: Features) -> ConstantsContext:
     """Arguments of `constants`, inside a kernel."""
     model, structure = Topology.take(a), SimpleNamespace(**{name: a.pop(name) for name in STRUCTURE})
     fields, bodies = Fields(structure.slots, a["params"]), Table(a["work"].memory, BODY, a["work"].start)
     numbers = SoftNumbers(*(a["soft"][k] for k in range(3)))
-    return ConstantsContext(model, structure, fields, bodies, Constants(model, a["out"]), numbers, *has)
+    return ConstantsContext(model, structure, fields, bodies, Constants(model, a["out"]), numbers, features)
 
 
 @cache
-def _kernel(target: Target, has: Has) -> Kernel:
+def _kernel(target: Target, features: Features) -> Kernel:
     def body(**a: Any) -> None:
-        constants(_making(a, has))
+        constants(_making(a, features))
 
     signature: dict[str, ArgumentKind] = {**TOPOLOGY, **STRUCTURE, **INPUTS, "out": PACKED}
     return Kernel("constants", body, signature, target, effort=_effort(target))
 
 
 @cache
-def _vjp_kernel(target: Target, has: Has) -> Kernel:
+def _vjp_kernel(target: Target, features: Features) -> Kernel:
     def body(**a: Any) -> None:
-        m = _making(a, has)
+        m = _making(a, features)
         out_bar, bars = Constants(m.model, a["out_bar"], bars=True), Fields(m.structure.slots, a["params_bar"])
         constants_vjp(m._replace(out_bar=out_bar, bars=bars))
 
@@ -81,13 +75,13 @@ def _vjp_kernel(target: Target, has: Has) -> Kernel:
 
 
 @cache
-def _tangent_kernel(target: Target, has: Has) -> Kernel:
-    return TangentKernel(_kernel(target, has), ("params", "out"))
+def _tangent_kernel(target: Target, features: Features) -> Kernel:
+    return TangentKernel(_kernel(target, features), ("params", "out"))
 
 
 @cache
-def _vjp_tangent_kernel(target: Target, has: Has) -> Kernel:
-    return TangentKernel(_vjp_kernel(target, has), ("params", "out_bar", "params_bar"))
+def _vjp_tangent_kernel(target: Target, features: Features) -> Kernel:
+    return TangentKernel(_vjp_kernel(target, features), ("params", "out_bar", "params_bar"))
 
 
 def _one(target: Target) -> Target:
@@ -110,7 +104,7 @@ def constants_kernel(model: Model, target: Target, *, shared: bool, backward: bo
     """The kernel that makes constants, or its adjoint, for one set or for one of each robot, with its scratch in place; all on
     the device of the target."""
     one = _one(target) if target.cuda is None else replace(target, dtype="f64")
-    kernel = (_vjp_kernel if backward else _kernel)(one if shared else target, _has(model))
+    kernel = (_vjp_kernel if backward else _kernel)(one if shared else target, Features(model.features))
     return _bound(model, kernel, work=_work(model), **({"out": constants_size(model)} if backward else {}))
 
 
@@ -123,7 +117,7 @@ class _Making:
 
     def __init__(
         self,
-        maker: Callable[[Target, Has], Kernel],
+        maker: Callable[[Target, Features], Kernel],
         params: Params,
         options: Options,
         batch: int,
@@ -132,7 +126,7 @@ class _Making:
     ):
         self.model, self.shared, self.device, self.threads = params.model, params.batch is None, device, threads
         target = device.target(batch)
-        self.kernel = maker(_one(target) if self.shared else target, _has(self.model))
+        self.kernel = maker(_one(target) if self.shared else target, Features(self.model.features))
         self.here: Device = Host("f64") if self.shared else device
         self.count, self.batch = 1 if self.shared else batch, batch
         self.inputs = {"params": self.sets(params.flat), "soft": self.here.array(np.array(options.constant_numbers))}

@@ -25,7 +25,7 @@ def feedback_rollout(key: KernelKey) -> Kernel:
     def body(**a: Any) -> None:
         s, away = key.step(a), a["away"]
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
-        n = 2 * nv + s.model.na if "activation" in key.extras else 2 * nv
+        n = 2 * nv + s.model.na if key.features.has("activation") else 2 * nv
         get_state(s, a, 0)
         clear_status(s)
         for t in loop(a["controls"]):

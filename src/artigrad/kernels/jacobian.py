@@ -25,9 +25,11 @@ def jacobian_kernel(key: KernelKey) -> Kernel:
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
         direction, bars = a["direction"], key.bars(s, None)
         parts, n = [(nv, bars.v, nv)], 2 * nv  # of a direction behind that of q
-        if "activation" in key.extras:
+        if key.features.has("activation"):
             parts, n = [*parts, (n, bars.act, s.model.na)], n + s.model.na
-        after = {"q": a["q_next"], "v": s.ws.v_after} | ({"act": a["act_next"]} if "activation" in key.extras else {})
+        after = {"q": a["q_next"], "v": s.ws.v_after} | (
+            {"act": a["act_next"]} if key.features.has("activation") else {}
+        )
         if s.constraints is not None:
             for k in range(3):
                 s.constraints.status[k] = 0.0

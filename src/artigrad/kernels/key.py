@@ -7,8 +7,10 @@ from typing import Any
 
 from ..compiler import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, Target, copy, local
 from ..model.options import Options
-from ..physics.constraints.law import RowFeatures, law_of
+from ..physics.constraints.law import law_of
 from ..physics.context import Step
+from ..physics.features import NO_FEATURES, Features
+from ..physics.integrate import damping_in_factor, implicit_terms
 from ..physics.sensors.sensor_kind import SensorFeatures
 from ..physics.sensors.sensor_table import sensor_signature, take_sensors
 from ..physics.tables import TOPOLOGY, Bars, Constants, Topology, Workspace
@@ -22,17 +24,11 @@ class KernelKey:
         work: Names of the scratch arrays.
         own_params: True if every robot has its own parameters.
         contact: True if the model can have constraint rows.
-        routines, solids: See `candidates`.
+        features: Features that the kernel is compiled for.
         wrench, force_bars: True if there are external wrenches, cotangents of contact forces.
         with_params: True if gradients of parameters are computed.
         moving_params: See `forward_mode`.
         strided, conditioned: See `rollout`.
-        features: Kinds of constraint rows (`Law.features`).
-        square: True if all powers of its impedances are 2.
-        damped_factor: True if the factor of the mass matrix includes damping.
-        slows: See `rates`.
-        lines: Features of transmissions (`line_features`).
-        extras: Forces that only some models have.
         sensors: What a kernel that reads sensors is compiled for; None for all others.
     """
 
@@ -41,20 +37,13 @@ class KernelKey:
     work: tuple[str, ...]
     own_params: bool = False
     contact: bool = False
-    routines: frozenset[int] = frozenset()
-    solids: frozenset[int] = frozenset()
+    features: Features = NO_FEATURES
     wrench: bool = False
     with_params: bool = False
     force_bars: bool = False
     moving_params: bool = False
     strided: bool = False
     conditioned: bool = False
-    features: frozenset[str] = frozenset()
-    square: bool = True
-    damped_factor: bool = False
-    implicit_terms: str | None = None
-    lines: frozenset[str] = frozenset()
-    extras: frozenset[str] = frozenset()
     sensors: SensorFeatures | None = None
 
     @property
@@ -70,7 +59,7 @@ class KernelKey:
     @property
     def state(self) -> tuple[str, ...]:
         """Parts of a state that its kernels have."""
-        return ("q", "v", "act") if "activation" in self.extras else ("q", "v")
+        return ("q", "v", "act") if self.features.has("activation") else ("q", "v")
 
     def signature(self, taped: bool = False) -> dict[str, ArgumentKind]:
         """Arguments that all kernels of steps have: the model and its constants, dt, wrenches, constraints, scratch."""
@@ -90,29 +79,28 @@ class KernelKey:
         return law_of(self.options).signature(self.options.law, taped)
 
     def _problem(self, arguments: dict[str, Any]) -> Any:
-        features = RowFeatures(self.routines, self.solids, self.features, self.square)
-        return law_of(self.options).take(arguments, self.options, features) if self.contact else None
+        return law_of(self.options).take(arguments, self.options, self.features) if self.contact else None
 
     def step(self, arguments: dict[str, Any]) -> Step:
         """The Step inside a kernel, on the state and control of its scratch. Takes its arguments away; those of the kernel
         itself stay, wrenches among them."""
         model, ws, dt = Topology.take(arguments), Workspace(arguments), arguments.pop("dt")
-        options = self.options
+        options, features = self.options, self.features
+        in_factor = damping_in_factor(options, features, law_of(options) if self.contact else None)
         return Step(
             model=model,
             const=Constants(model, arguments.pop("const")),
             options=options,
             dt=dt,
-            damping_dt=dt if self.damped_factor else 0.0,
-            implicit_terms=self.implicit_terms,
+            damping_dt=dt if in_factor else 0.0,
+            implicit_terms=implicit_terms(options, features, in_factor),
             ws=ws,
             q=ws.q,
             v=ws.v,
             u=ws.u,
             wrench=ws.wrench if self.wrench else None,
             constraints=self._problem(arguments),
-            lines=self.lines,
-            extras=self.extras,
+            features=features,
             act=getattr(ws, "act", None),  # type: ignore[arg-type]
             sensors=take_sensors(arguments, self.sensors) if self.sensors else None,
         )

@@ -23,7 +23,7 @@ from .options import Options
 from .params import EXTRAS, FIELDS, Params, param_slots
 from .sealed import Sealed
 from .state import State
-from .transmissions import Line, Tendon, Transmission, lines_of
+from .transmissions import Line, Tendon, Transmission, line_features, lines_of
 from .visuals import Mount, Visual
 
 # input of a gain: the control, its distance to the length, or to the velocity; meaning of a control: a force, or a
@@ -486,16 +486,13 @@ class Model(Sealed):
         return tuple(j for j, kind in enumerate(self.actuator_kind) if kind in (SERVO, SPEED))
 
     @cached_property
-    def extras(self) -> frozenset[str]:
-        """Forces that not every model has, as built.
+    def features(self) -> frozenset[str]:
+        """Forces and transmissions that not every model has; kernels are compiled for these.
 
-        compensation   gravity compensation              lifting       by actuators
-        fluid          a fluid                           ellipsoid     shapes treated as ellipsoids in it
-        spring         nonlinear or rotational springs   curve         nonlinear springs of tendons
-        slope          gains with a slope                effort        effort limits
-        servo          servo motors                      activation    activations of actuators
-        muscle         muscles                           adhesion      adhesion actuators
-        sticky         adhesive contacts                 surface       surface velocities
+        Forces: "compensation" of weight, a "fluid", "ellipsoid" shapes in it, gains of actuators with a "slope", a "spring"
+        that is not linear or of a ball or free joint, a tendon with a "curve", motors that are a "servo", "activation" of
+        actuators, "muscle"s, "adhesion", contacts that are "sticky"; limits of "effort", and "lifting" of weight within
+        these; a "surface" that moves by itself. Transmissions: `transmissions.line_features`.
         """
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
         if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
@@ -509,7 +506,7 @@ class Model(Sealed):
         if any(on.kind == "body" for on in self.transmissions):
             found.add("adhesion")
         parts = {"servo": self.servos, "activation": self.activations, "muscle": self.muscles}
-        return frozenset(found | {what for what, own in parts.items() if own})
+        return frozenset(found | {what for what, own in parts.items() if own} | line_features(self))
 
     @property
     def actuator_joint(self) -> tuple[int, ...]:

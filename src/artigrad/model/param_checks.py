@@ -199,19 +199,19 @@ def _check_carried(params: Params) -> None:
 def _check_extras(params: Params) -> None:
     """Refuse optional forces and force limits that the model was built without."""
     model = params.model
-    if model.nu and np.isfinite(params.effort_limit).any() and "effort" not in model.extras:
+    if model.nu and np.isfinite(params.effort_limit).any() and "effort" not in model.features:
         raise InputError(
             f"params.effort_limit is finite, and '{model.name}' was built without any: build it with one, that params change"
         )
     for what, names in EXTRAS.items():
         given = [name for name in names if params[name].any()]
-        if given and what not in model.extras:
+        if given and what not in model.features:
             raise InputError(
                 f"params.{given[0]} is not zero, and '{model.name}' was built without: build it with some, that params change"
             )
 
     round_ones = [i for i in range(model.nb) if not model.joint_kind(i).axial]
-    if params.checked and "spring" not in model.extras and params.stiffness[..., round_ones].any():
+    if params.checked and "spring" not in model.features and params.stiffness[..., round_ones].any():
         i = round_ones[int(np.argwhere(params.stiffness[..., round_ones])[0][-1])]
         raise InputError(
             f"params give joint '{model.joints[i]}' a spring, and '{model.name}' was built without: build it with one, "

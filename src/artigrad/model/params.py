@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -197,18 +197,6 @@ RENAMED = {
 }
 
 
-class Facts(NamedTuple):
-    """Properties of Params on which the compiled kernel depends.
-
-    Attributes:
-        damped: True if any joint has damping.
-        square: True if all powers of impedances are 2.
-    """
-
-    damped: bool
-    square: bool
-
-
 def current_name(name: str) -> str:
     """Return the name of a field, with a warning for a deprecated one."""
     if name in RENAMED:
@@ -245,8 +233,8 @@ class Params(Mapping[str, np.ndarray]):
     """All physical parameters of a model. `params.mass` is an array (bodies,), or (batch, bodies) for one set per batch
     element."""
 
-    __slots__ = ("__weakref__", "_facts", "checked", "flat", "model")
-    _facts: Facts | None
+    __slots__ = ("__weakref__", "_features", "checked", "flat", "model")
+    _features: frozenset[str] | None
     checked: bool
     flat: Any
     model: Model
@@ -276,9 +264,9 @@ class Params(Mapping[str, np.ndarray]):
         params._set(model, flat, False)
         return params
 
-    def _set(self, model: Model, flat: Any, checked: bool, facts: Facts | None = None) -> None:
+    def _set(self, model: Model, flat: Any, checked: bool, features: frozenset[str] | None = None) -> None:
         """Set all slots."""
-        for name, value in (("model", model), ("flat", flat), ("checked", checked), ("_facts", facts)):
+        for name, value in (("model", model), ("flat", flat), ("checked", checked), ("_features", features)):
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -328,15 +316,15 @@ class Params(Mapping[str, np.ndarray]):
         return len(FIELDS)
 
     @property
-    def facts(self) -> Facts:
-        """Properties on which kernels depend; cached, since Params are immutable."""
-        if self._facts is None:
+    def features(self) -> frozenset[str]:
+        """Properties that kernels are compiled for; cached: "damping" of a joint, "powers" of impedances that are not 2."""
+        if self._features is None:
             powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_", "tendon_limit_")]
-            square = all(bool((x == 2.0).all()) for x in powers)
-            facts = Facts(bool(self.damping.any() or self.damping_curve.any()), square)
-            object.__setattr__(self, "_facts", facts)
-            return facts
-        return self._facts
+            found = {"powers"} if any((x != 2.0).any() for x in powers) else set()
+            found |= {"damping"} if self.damping.any() or self.damping_curve.any() else set()
+            object.__setattr__(self, "_features", frozenset(found))
+        assert self._features is not None
+        return self._features
 
     # -- by name ---------------------------------------------------------------------------------------------------------
     def body(self, name: str) -> PartParams:

@@ -134,3 +134,21 @@ def _path(model: Model, *bodies: int) -> tuple[int, ...]:
             found |= set(range(model.joint_v[body], model.joint_v[body] + model.joint_kind(body).nv))
             body = model.parent[body]
     return tuple(sorted(found))
+
+
+def line_feature(kind: str) -> str:
+    """Return the feature of a model that has a transmission of this kind."""
+    return f"{kind}_line"
+
+
+def line_features(model: Model) -> frozenset[str]:
+    """Return the features of the transmissions of a model.
+
+    "lines": there are some; those of their kinds (`line_feature`); "sphere" and "cylinder": shapes that they wrap around;
+    "tendon": some is a tendon; "pulled": an actuator acts on one.
+    """
+    lines, of_actuator = model.lines
+    found = {line_feature(line.kind) for line in lines} | ({"lines"} if lines else set())
+    found |= {piece.kind for line in lines for piece in line.pieces if piece.around >= 0}
+    found |= {"tendon"} if model.tendons else set()
+    return frozenset(found | ({"pulled"} if any(of_actuator) else set()))

@@ -77,7 +77,7 @@ def driving(s: Step, out: Reals) -> None:
     """Fill `out`."""
     kinematics(s)
     parts = _parts(s, out)
-    for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
+    for t in loop(s.model.ntendon) if s.has("tendon") else ():
         parts.tendon_length[t], parts.tendon_velocity[t] = s.ws.length[t], along(s, t, s.v)
         parts.tendon_force[t] = tendon_force(s, t)
     for k in loop(s.model.nv):
@@ -96,7 +96,7 @@ def driving_vjp(s: Step, out_bar: Reals) -> None:
     clear_line_bars(s)
     bars, const = _parts(s, out_bar), s.bars.const
     joint_bar = effort_limit_vjp(s, bars.joint_force)
-    for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
+    for t in loop(s.model.ntendon) if s.has("tendon") else ():
         s.ws.length_bar[t] = s.ws.length_bar[t] + bars.tendon_length[t]
         add_velocity_bars(s, t, bars.tendon_velocity[t])
         tendon_force_vjp(s, t, bars.tendon_force[t])

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from ..compiler import Reals, Table
 from ..model.options import Options
+from .features import NO_FEATURES, Features
 from .tables import Bars, Constants, Topology, Workspace
 
 
@@ -26,8 +27,7 @@ class Step:
         q, v, act, u: State (act: of models with activations) and control.
         wrench: External wrenches on bodies, if any.
         constraints: Constraint rows, for models that can have some.
-        lines: Kinds of transmissions of the model.
-        extras: Forces that not every model has (`Model.extras`).
+        features: Features that the kernel is compiled for.
         bars: Buffers of cotangents, in backward passes.
         v_next: Velocities after the step, in backward passes.
         filled: True if ws already holds what the adjoint reads of this step.
@@ -46,8 +46,7 @@ class Step:
     wrench: Reals | None = None
     act: Reals = None  # type: ignore[assignment]
     constraints: Any = None  # ContactProblem or SoftProblem, of models that can have rows
-    lines: frozenset[str] = frozenset()
-    extras: frozenset[str] = frozenset()
+    features: Features = NO_FEATURES
     sensors: Any = None  # SensorTable, of kernels that read sensors
     bars: Bars = None  # type: ignore[assignment]  # of steps that are differentiated
     v_next: Reals = None  # type: ignore[assignment]
@@ -57,11 +56,15 @@ class Step:
         """Return a copy of the step with other fields, such as another state or other cotangent buffers."""
         return replace(self, **changes)
 
+    def has(self, *names: str) -> bool:
+        """Return whether the kernel is compiled with any of these features."""
+        return self.features.has(*names)
+
     @property
     def state(self) -> list[tuple[str, Reals, Any]]:
         """Parts of the state: name, memory, size."""
         parts = [("q", self.q, self.model.nq), ("v", self.v, self.model.nv)]
-        return [*parts, ("act", self.act, self.model.na)] if "activation" in self.extras else parts
+        return [*parts, ("act", self.act, self.model.na)] if self.has("activation") else parts
 
     @property
     def state_bars(self) -> list[tuple[str, Reals, Any]]:

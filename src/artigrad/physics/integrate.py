@@ -7,18 +7,21 @@ from s.v_next: they are stored anyway, and this saves a solve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..compiler import Reals, copy, loop, switch
-from ..model.model import Model
 from ..model.options import Options
+from ..model.transmissions import line_feature
 from .context import Step
 from .dynamics import activation
 from .dynamics.circle import ANGULAR_GEARS
 from .dynamics.implicit_forces import apply_implicit_forces, apply_implicit_forces_vjp, implicit_force_bars
+from .features import Features
 from .joints import coordinates
-from .tables import lone_links
 from .transmissions.transmission import kinematics
+
+if TYPE_CHECKING:
+    from .constraints.law import Law
 
 
 class Accelerations(NamedTuple):
@@ -141,7 +144,7 @@ def rk4(s: Step, accelerations: Accelerations) -> None:
     _lengths_at_start(s)
     coordinates.integrate(s, s.q, s.ws.rate_mean)
     _advance(s, s.v, s.ws.a_mean)
-    for k in loop(s.model.na) if "activation" in s.extras else ():
+    for k in loop(s.model.na) if s.has("activation") else ():
         s.act[k] = activation.advanced(s, k, s.ws.act_mean[k])
 
 
@@ -154,7 +157,7 @@ def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
     nq, nv, ws = s.model.nq, s.model.nv, s.ws
     for i in loop(nv):
         ws.rate_mean[i], ws.a_mean[i], ws.rate_stage[i], ws.a_stage[i] = 0.0, 0.0, 0.0, 0.0
-    active = "activation" in s.extras
+    active = s.has("activation")
     for i in loop(s.model.na) if active else ():
         ws.act_mean[i], ws.act_rate[i] = 0.0, 0.0
     for k in loop(4):
@@ -177,7 +180,7 @@ def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
 
 def _lengths_at_start(s: Step) -> None:
     """Compute lengths at the initial state, to which activations of angular servos are wrapped."""
-    if "activation" in s.extras and s.lines & ANGULAR_GEARS.keys():
+    if s.has("activation") and s.has(*map(line_feature, ANGULAR_GEARS)):
         kinematics(s)
 
 
@@ -205,7 +208,7 @@ def _activation_stage_vjp(s: Step, stage: Step, dt: Any, weight: Any) -> None:
 def _stage(s: Step, k: Any) -> Step:
     """The step at stage k."""
     here = s.at(q=s.ws.q_stage.shifted(k * s.model.nq), v=s.ws.v_stage.shifted(k * s.model.nv))
-    return here.at(act=s.ws.act_stage.shifted(k * s.model.na)) if "activation" in s.extras else here
+    return here.at(act=s.ws.act_stage.shifted(k * s.model.na)) if s.has("activation") else here
 
 
 def _partly(s: Step, k: Any) -> Step:
@@ -228,7 +231,7 @@ def rk4_vjp(s: Step, accelerations: Accelerations) -> None:
     coordinates.integrate_vjp(s, s.q, ws.rate_mean, bars.q, ws.rate_mean_bar)
     for i in loop(nq):
         ws.q_start_bar[i] = bars.q[i]
-    active = "activation" in s.extras
+    active = s.has("activation")
     _lengths_at_start(s)
     for i in loop(s.model.na) if active else ():
         ws.act_start_bar[i], ws.act_mean_bar[i] = activation.advanced_vjp(s, i, ws.act_mean[i], bars.act[i])
@@ -271,19 +274,31 @@ INTEGRATORS = {
 }
 
 
-def implicit_terms(model: Model, options: Options, damped: bool, in_factor: bool) -> str | None:
+def damping_in_factor(options: Options, features: Features, law: Law | None) -> bool:
+    """Return whether damping at the end of the step is part of the factor of the mass matrix.
+
+    Args:
+        options: Options.
+        features: Features of the kernel.
+        law: Law of the constraint rows, None without.
+    """
+    curved = features.has("spring") and law is None  # dampers whose rate changes with the velocity
+    wanted = INTEGRATORS[options.integrator].implicit_terms == "damping"
+    return wanted and options.implicit_damping and (law is None or law.damping_in_factor) and not curved
+
+
+def implicit_terms(options: Options, features: Features, in_factor: bool) -> str | None:
     """Return the forces that the integrator evaluates at the end of the step, see `implicit_forces`.
 
     Args:
-        model: Model.
         options: Options.
-        damped: True if there may be damping.
+        features: Features of the kernel.
         in_factor: True if damping is in the factor of the mass matrix instead.
     """
     wanted = INTEGRATORS[options.integrator].implicit_terms
     if wanted == "damping":
-        return "damping" if damped and options.implicit_damping and not in_factor else None
+        return "damping" if features.has("damping") and options.implicit_damping and not in_factor else None
     if wanted == "fast":
-        matrix = lone_links(model).any() or model.lines[0] or "fluid" in model.extras
-        return "lone" if matrix else "fast" if damped or model.nu else None
+        matrix = features.has("lone_link", "lines", "fluid")
+        return "lone" if matrix else "fast" if features.has("damping", "actuators") else None
     return wanted

@@ -67,9 +67,9 @@ def outputs(s: Step, out: Reals) -> None:
             kinetic.value = kinetic.value + 0.5 * own.armature * (s.v[va + k] * s.v[va + k])
             stretch = s.q[qa + k] - own.reference
             spring.value = spring.value + 0.5 * own.stiffness * (stretch * stretch)
-        if "spring" in s.extras:
+        if s.has("spring"):
             spring.value = spring.value + spring_energy(s, i)
-    if "tendon" in s.lines:
+    if s.has("tendon"):
         for n in loop(s.model.ntendon):
             spring.value = spring.value + tendon_energy(s, n)
     totals.put(COM, moment.value / mass.value)
@@ -107,7 +107,7 @@ def outputs_and_poses_vjp(s: Step, out_bar: Reals) -> None:
     _totals_vjp(s, totals)
     _joint_energies_vjp(s, totals)
     kinematics_vjp(s)
-    if "tendon" in s.lines:
+    if s.has("tendon"):
         clear_line_bars(s)
         for n in loop(s.model.ntendon):
             tendon_energy_vjp(s, n, totals[POTENTIAL])
@@ -153,5 +153,5 @@ def _joint_energies_vjp(s: Step, bar: Reals) -> None:
             s.bars.tangent[va + k] = s.bars.tangent[va + k] + pull
             own_bar.reference = own_bar.reference - pull
             own_bar.stiffness = own_bar.stiffness + 0.5 * (stretch * stretch) * u_bar
-        if "spring" in s.extras:
+        if s.has("spring"):
             spring_energy_vjp(s, i, u_bar)

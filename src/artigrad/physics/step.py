@@ -62,7 +62,7 @@ def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
 
 def _balance_vjp(s: Step, law: Stages, qdd_bar: Reals) -> None:
     """Adjoint of the equation of motion under one law."""
-    in_world = law.bars is not None or s.wrench is not None or bool(s.extras & {"compensation", "fluid"})
+    in_world = law.bars is not None or s.wrench is not None or s.has("compensation", "fluid")
     if in_world:
         moving_fields(s, law.field(s) if law.field is not None else None)
     clear_line_bars(s)

@@ -238,17 +238,17 @@ def _activations(model: Model) -> dict[str, Any]:
 
 def _surroundings(model: Model) -> dict[str, Any]:
     """Links with gravity compensation (all or none); bodies with a box in the fluid, counted from 1."""
-    fluid = "fluid" in model.extras
+    fluid = "fluid" in model.features
     wet = [b + 1 for b in range(model.nb) if fluid and model.params.fluid_box[b].any() and model.links.of_body[b + 1]]
-    lifted = len(model.links.parent) if "compensation" in model.extras else 0
-    slopes = model.nu if "slope" in model.extras else 0
+    lifted = len(model.links.parent) if "compensation" in model.features else 0
+    slopes = model.nu if "slope" in model.features else 0
     servos = model.nu if model.servos else 0
     sizes = {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "nslope": slopes, "nservo": servos}
-    sizes["nspring"] = len(model.links.parent) if "spring" in model.extras else 0
-    sizes["nsurface"] = len(model.shapes.names) if "surface" in model.extras else 0
-    sizes["neffort"] = model.nv if "effort" in model.extras else 0
+    sizes["nspring"] = len(model.links.parent) if "spring" in model.features else 0
+    sizes["nsurface"] = len(model.shapes.names) if "surface" in model.features else 0
+    sizes["neffort"] = model.nv if "effort" in model.features else 0
     lifts = [i in model.lifting for i in range(model.nb) for _ in range(model.joint_kind(i).nv)]
-    shapes = [k for k in model.shapes.wet if "ellipsoid" in model.extras]
+    shapes = [k for k in model.shapes.wet if "ellipsoid" in model.features]
     found = {"fluid_body": _ints(wet), "nwet": len(shapes), "wet_shape": _ints(shapes)}
     return sizes | found | {"dof_lifts": _ints(lifts)}
 
@@ -292,17 +292,6 @@ def _path_links(model: Model, line: Line) -> list[int]:
             found.add(i)
             waiting.append(int(model.links.parent[i]))
     return sorted(found, reverse=True)
-
-
-def line_features(model: Model) -> frozenset[str]:
-    """Return the kinds of transmissions of a model, and the shapes that they wrap around.
-
-    "tendon": there are tendons. "pulled": an actuator acts on a transmission.
-    """
-    lines, of_actuator = model.lines
-    found = {line.kind for line in lines} | ({"tendon"} if model.tendons else set())
-    found |= {piece.kind for line in lines for piece in line.pieces if piece.around >= 0}
-    return frozenset(found | ({"pulled"} if any(of_actuator) else set()))
 
 
 def lone_links(model: Model) -> np.ndarray:
@@ -875,18 +864,18 @@ class Workspace:
             sizes |= _line_sizes(model, backward)
         if na:
             sizes |= {"act": na} | ({"act_bar": na} if backward else {})
-        if "adhesion" in model.extras:
+        if "adhesion" in model.features:
             names = (
                 ("adhesion_force", "adhesion_count", "adhesion_bar")
                 if backward
                 else ("adhesion_force", "adhesion_count")
             )
             sizes |= dict.fromkeys(names, topology_arguments(model)["nadhesion"] + 1)
-        if "effort" in model.extras:
+        if "effort" in model.features:
             sizes |= {"effort": nv} | ({"effort_bar": nv} if backward else {})
-        if "lifting" in model.extras:
+        if "lifting" in model.features:
             sizes |= {"lift": nv}
-        if wrench or model.has_contact or model.extras & {"compensation", "fluid"}:
+        if wrench or model.has_contact or model.features & {"compensation", "fluid"}:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.law.taped:
             sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}

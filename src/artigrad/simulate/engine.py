@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -32,10 +33,10 @@ from ..physics.collision.candidates import candidates, contact_names, routines_o
 from ..physics.constraints.law import Law, law_of
 from ..physics.constraints.narrowphase import LOST
 from ..physics.constraints.report import REPORT
-from ..physics.integrate import INTEGRATORS, implicit_terms
+from ..physics.features import Features
 from ..physics.sensors.distance_sensors import measured_pairs
 from ..physics.sensors.sensor_table import sensor_arguments, sensor_features
-from ..physics.tables import Workspace, constants_size, dof_rows, line_features, topology_arguments
+from ..physics.tables import Workspace, constants_size, dof_rows, lone_links, topology_arguments
 from .checkpoints import CheckpointPlan, forward_snapshots
 
 SLICE = 0.05  # s, of native work at a time
@@ -194,41 +195,26 @@ class Engine:
         integers = self.contact_integers
         return integers | self.law.scratch(self.model, integers, self.options, self.device.dtype, backward)
 
-    @property
-    def _touch(self) -> dict[str, Any]:
-        """Whether kernels have rows, and for which shapes."""
-        routines, solids = routines_of(self.model), solids_of(self.model)
-        return {"contact": self.constrained, "routines": routines, "solids": solids}
-
-    @property
-    def _forces(self) -> dict[str, Any]:
-        """Which forces kernels have that not every model has."""
-        return {"lines": line_features(self.model), "extras": self.model.extras}
+    def features(self, params: Params, *, constrained: bool = True) -> Features:
+        """Features of the model and of parameters that kernels are compiled for; constrained: with the constraint rows."""
+        model, names = self.model, self.model.features | params.features
+        names |= {"actuators"} if model.nu else set()
+        names |= {"lone_link"} if lone_links(model).any() else set()
+        if not (constrained and self.constrained):
+            return Features(names - {"powers"})
+        names = names | self.law.features(model) if self.law.impedances else names - {"powers"}
+        return Features(names, routines_of(model), solids_of(model))
 
     def key(self, inputs: Inputs, backward: bool, **flags: Any) -> tuple[KernelKey, dict[str, int]]:
         """What a kernel for inputs of this kind is made for, and the sizes of its workspace."""
         wrench = inputs.wrench is not None
         work = Workspace.sizes(self.model, self.options, backward, wrench)
         target, own = self.device.target(inputs.batch), inputs.params.batch is not None
-        rows = dict[str, Any]()
-        if self.constrained and self.law.impedances:
-            rows = {"features": self.law.features(self.model), "square": inputs.params.facts.square}
-        damped = inputs.params.facts.damped or flags.get("with_params", False)
-        curved = "spring" in self.model.extras and not self.constrained  # dampers whose rate changes with the velocity
-        in_factor = (
-            self.options.implicit_damping
-            and (self.law.damping_in_factor or not self.constrained)
-            and not curved
-            and INTEGRATORS[self.options.integrator].implicit_terms == "damping"
-        )
-        ends: dict[str, Any] = {
-            "damped_factor": in_factor,
-            "implicit_terms": implicit_terms(self.model, self.options, damped, in_factor),
-        }
-        ends |= self._forces
-        return KernelKey(
-            self.options, target, tuple(work), own, wrench=wrench, **self._touch, **flags, **rows, **ends
-        ).staged, work
+        features = self.features(inputs.params)
+        if flags.get("with_params"):
+            features = replace(features, names=features.names | {"damping"})
+        flags |= {"wrench": wrench, "contact": self.constrained}
+        return KernelKey(self.options, target, tuple(work), own, features=features, **flags).staged, work
 
     def bound(
         self,
@@ -241,9 +227,14 @@ class Engine:
         """A kernel with what does not change from call to call in place. flags: those of `KernelKey`; scratch: sizes of what
         it needs beside the workspace."""
         variant = self.device.variant(inputs.batch)
-        square = not self.law.impedances or inputs.params.facts.square
-        damped = inputs.params.facts.damped
-        name = (maker, variant, square, damped, inputs.params.batch is None, inputs.wrench is None, *flags.items())
+        name = (
+            maker,
+            variant,
+            inputs.params.features,
+            inputs.params.batch is None,
+            inputs.wrench is None,
+            *flags.items(),
+        )
         found = self._bound.get(name)
         if found is None:
             key, work = self.key(inputs, backward, **flags)
@@ -558,23 +549,22 @@ class Engine:
         **flags: bool,
     ) -> Any:
         """The kernel of a query, with what does not change from call to call in place; see `bound`."""
-        query = QUERIES[name]
+        query, own = QUERIES[name], params.batch is not None
         constrained = self.constrained and query.constrains(self.model, self.options)
-        square = not constrained or params.facts.square
-        own = params.batch is not None
-        key = (maker, name, self.device.variant(batch), own, square, *flags.items())
+        features = self.features(params, constrained=constrained)
+        key = (maker, name, self.device.variant(batch), own, features, *flags.items())
         found = self._bound.get(key)
         if found is None:
             work = query_work(self.model, self.options, name)
             target = self.device.target(batch)
-            integers, rows = topology_arguments(self.model), dict[str, Any](flags)
+            integers = topology_arguments(self.model)
+            given = dict[str, Any](flags) | {"contact": constrained, "features": features}
             if query.sensors:
-                rows |= {"sensors": sensor_features(self.model, self.law.impulses)}
+                given |= {"sensors": sensor_features(self.model, self.law.impulses)}
                 integers = integers | sensor_arguments(self.model, self.device.dtype)
             if constrained:
-                rows |= {**self._touch, "features": self.law.features(self.model), "square": params.facts.square}
                 integers = integers | self.contact_arguments(False)
-            kernel = maker(KernelKey(self.options, target, tuple(work), own, **self._forces, **rows).staged, name)
+            kernel = maker(KernelKey(self.options, target, tuple(work), own, **given).staged, name)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}
             found = self._bound[key] = kernel.bind(**integers, dt=self.options.dt, **sizes, **work, **(scratch or {}))
         return found

@@ -137,7 +137,7 @@ def _one_sample(
             moves = np.concatenate([along, -along, np.zeros((1, scale.size))]) * h
             if what in STRUCTURAL:
                 moves = moves * (sim.params[what].ravel() > 0)
-            if any(what in names and kind not in m.extras for kind, names in EXTRAS.items()):
+            if any(what in names and kind not in m.features for kind, names in EXTRAS.items()):
                 moves = moves * 0.0  # a model has them or not
             n = len(moves)
             start = state.map(lambda x, n=n: np.repeat(x[None], n, 0))  # type: ignore[misc]

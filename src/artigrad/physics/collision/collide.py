@@ -37,7 +37,7 @@ class PairRoutine(NamedTuple):
     def switch(self, of: Callable[[Routine], Callable[[], Any]]) -> Any:
         """Call `of(routine)()` for the routine of the pair and return the result."""
         cases = {k: of(ROUTINES[k]) for k in sorted(self.among)}
-        return switch(self.index, cases) if len(cases) > 1 else next(iter(cases.values()))()
+        return switch(self.index, cases)
 
 
 class PairPoint(NamedTuple):

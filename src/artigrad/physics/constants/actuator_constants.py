@@ -21,11 +21,11 @@ _ACTIVATION = {"activation_time": ("rise", "fall", "width"), "activation_range":
 
 def activations(m: ConstantsContext) -> None:
     """Parameters of activations, and those of muscles."""
-    for k in loop(m.model.na) if "activation" in m.extras else ():
+    for k in loop(m.model.na) if m.has("activation") else ():
         for field, parts in _ACTIVATION.items():
             for n, part in enumerate(parts):
                 setattr(m.out.activation[k], part, m.fields.real(field, k, len(parts), n))
-    for k in loop(m.model.nmuscle) if "muscle" in m.extras else ():
+    for k in loop(m.model.nmuscle) if m.has("muscle") else ():
         row = m.out.muscle[k]
         row.gain, row.bias = (m.fields.struct(field, k, Muscle) for field in ("muscle_gain", "muscle_bias"))
         row.low, row.high = (m.fields.real("muscle_length_range", k, 2, n) for n in range(2))
@@ -33,11 +33,11 @@ def activations(m: ConstantsContext) -> None:
 
 def activations_vjp(m: ConstantsContext) -> None:
     """Adjoint of `activations`."""
-    for k in loop(m.model.na) if "activation" in m.extras else ():
+    for k in loop(m.model.na) if m.has("activation") else ():
         for field, parts in _ACTIVATION.items():
             for n, part in enumerate(parts):
                 m.bars.put_real(field, k, getattr(m.out_bar.activation[k], part), len(parts), n)
-    for k in loop(m.model.nmuscle) if "muscle" in m.extras else ():
+    for k in loop(m.model.nmuscle) if m.has("muscle") else ():
         row = m.out_bar.muscle[k]
         m.bars.put("muscle_gain", k, row.gain)
         m.bars.put("muscle_bias", k, row.bias)
@@ -59,7 +59,7 @@ def actuators(m: ConstantsContext) -> None:
         row.low, row.high = (fields.real("control_range", j, 2, k) for k in range(2))
         row.force_low, row.force_high = (fields.real("force_range", j, 2, k) for k in range(2))
         row.drive = select(limited, -(b2 * top), NO_LIMIT)
-        if "slope" in m.extras:
+        if m.has("slope"):
             slope = m.out.slope[j]
             slope.on_length, slope.on_velocity = (fields.real("gain_slope", j, 2, k) for k in range(2))
 
@@ -83,7 +83,7 @@ def actuators_vjp(m: ConstantsContext) -> None:
         bars.put_real("control_range", j, bar.high, 2, 1)
         bars.put_real("force_range", j, bar.force_low, 2, 0)
         bars.put_real("force_range", j, bar.force_high, 2, 1)
-        if "slope" in m.extras:
+        if m.has("slope"):
             bars.put_real("gain_slope", j, m.out_bar.slope[j].on_length, 2, 0)
             bars.put_real("gain_slope", j, m.out_bar.slope[j].on_velocity, 2, 1)
         bars.put_real("max_velocity", j, select(limited, -(bar.drive * b2), 0.0))

@@ -22,15 +22,15 @@ def constants(m: ConstantsContext) -> None:
     sites(m)
     actuators(m)
     activations(m)
-    if "effort" in m.extras:
+    if m.has("effort"):
         efforts(m)
-    if "servo" in m.extras:
+    if m.has("servo"):
         servos(m)
     shapes(m)
     dry_friction(m)
     pairs(m)
     pair_groups(m)
-    if m.lines:
+    if m.has("lines"):
         lines(m)
     equalities(m)
     fluid_and_gravcomp(m)
@@ -46,16 +46,16 @@ def constants_vjp(m: ConstantsContext) -> None:
         m.bodies[i].B_bar = Force.zero()
     fluid_and_gravcomp_vjp(m)
     equalities_vjp(m)
-    if m.lines:
+    if m.has("lines"):
         lines_vjp(m)
     pairs_vjp(m)
     dry_friction_vjp(m)
     shapes_vjp(m)
-    if "effort" in m.extras:
+    if m.has("effort"):
         efforts_vjp(m)
     activations_vjp(m)
     actuators_vjp(m)
-    if "servo" in m.extras:
+    if m.has("servo"):
         servos_vjp(m)
     sites_vjp(m)
     bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ...compiler import Layout, Reals, Table, select
 from ..constraints.soft.impedance import LEAST
 from ..constraints.soft.pair_numbers import SoftNumbers
+from ..features import Features
 from ..spatial import Force, Transform
 from ..tables import FIELD_INDEX, Constants, Topology
 
@@ -47,8 +48,7 @@ class ConstantsContext(NamedTuple):
         bodies: Frames of bodies in their links.
         out: Constants.
         numbers: Options of the soft law.
-        lines: True if the model has transmissions.
-        extras: Forces that not every model has.
+        features: Features that the kernel is compiled for.
         out_bar: Cotangents of the constants, in an adjoint.
         bars: Cotangents of the parameters, in an adjoint.
     """
@@ -59,10 +59,13 @@ class ConstantsContext(NamedTuple):
     bodies: Table
     out: Constants
     numbers: SoftNumbers
-    lines: bool
-    extras: frozenset[str]
+    features: Features
     out_bar: Constants = None  # type: ignore[assignment]  # of an adjoint
     bars: Fields = None  # type: ignore[assignment]
+
+    def has(self, *names: str) -> bool:
+        """Return whether the kernel is compiled with any of these features."""
+        return self.features.has(*names)
 
 
 def add_invweight_bar(m: ConstantsContext, name: str, at: Any, g: Any, g_bar: Any) -> None:

@@ -14,14 +14,14 @@ COEFFICIENTS = ("blunt", "slender", "angular", "kutta", "magnus")
 def fluid_and_gravcomp(m: ConstantsContext) -> None:
     """m = sum of fraction mass,  h = sum of fraction mass c;  boxes in the frames of their links."""
     fields = m.fields
-    if "compensation" in m.extras:
+    if m.has("compensation"):
         for i in loop(m.model.nl):
             m.out.lifted[i].m, m.out.lifted[i].h = 0.0, Vec3.zero()
         for b in loop(m.model.nb):
             row, mass = m.out.lifted[m.model.link_of_body[b + 1]], _compensated_mass(m, b)
             row.m += mass
             row.h += m.out.body[b].com * mass
-    if "fluid" in m.extras:
+    if m.has("fluid"):
         medium = m.out.medium[0]
         medium.density, medium.viscosity = fields.real("density", 0), fields.real("viscosity", 0)
         medium.wind = fields.struct("wind", 0, Vec3)
@@ -30,7 +30,7 @@ def fluid_and_gravcomp(m: ConstantsContext) -> None:
             axes, own = _axes(m, b)
             m.out.fluid[n].X = Transform((axes @ own).R, m.out.body[b - 1].com)
             m.out.fluid[n].box = fields.struct("fluid_box", b - 1, Vec3)
-    if "ellipsoid" in m.extras:
+    if m.has("ellipsoid"):
         for n in loop(m.model.nwet):
             row = m.out.wet[n]
             for k, name in enumerate(COEFFICIENTS):
@@ -44,12 +44,12 @@ def fluid_and_gravcomp_vjp(m: ConstantsContext) -> None:
     Those of masses are added by `compensated_masses_vjp`.
     """
     fields, bars = m.fields, m.bars
-    if "compensation" in m.extras:
+    if m.has("compensation"):
         for b in loop(m.model.nb):
             bar = m.out_bar.lifted[m.model.link_of_body[b + 1]]
             m.out_bar.body[b].com += bar.h * _compensated_mass(m, b)
             bars.put_real("gravity_compensation", b, _compensated_mass_bar(m, b) * fields.real("mass", b))
-    if "fluid" in m.extras:
+    if m.has("fluid"):
         medium = m.out_bar.medium[0]
         bars.put_real("density", 0, medium.density)
         bars.put_real("viscosity", 0, medium.viscosity)
@@ -63,7 +63,7 @@ def fluid_and_gravcomp_vjp(m: ConstantsContext) -> None:
             _, rotation_bar = pose_vjp(Vec3.zero(), fields.struct("fluid_rotation", b - 1, Quat), own_bar)
             bars.put("fluid_rotation", b - 1, rotation_bar)
             bars.put("fluid_box", b - 1, bar.box)
-    if "ellipsoid" in m.extras:
+    if m.has("ellipsoid"):
         for n in loop(m.model.nwet):
             row = m.out_bar.wet[n]
             for k, name in enumerate(COEFFICIENTS):
@@ -74,7 +74,7 @@ def fluid_and_gravcomp_vjp(m: ConstantsContext) -> None:
 
 def compensated_masses_vjp(m: ConstantsContext) -> None:
     """Add to the cotangents of masses, after `bodies_vjp` has set them."""
-    if "compensation" in m.extras:
+    if m.has("compensation"):
         for b in loop(m.model.nb):
             more = _compensated_mass_bar(m, b) * m.fields.real("gravity_compensation", b)
             m.bars.put_real("mass", b, m.bars.real("mass", b) + more)

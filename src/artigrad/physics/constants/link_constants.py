@@ -210,7 +210,7 @@ def shapes(m: ConstantsContext) -> None:
         X = pose(fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat))
         row.X = m.bodies[m.structure.shape_body[s]].B @ X
         row.size = fields.struct("shape_size", s, Vec3)
-    for s in loop(m.model.nsurface) if "surface" in m.extras else ():
+    for s in loop(m.model.nsurface) if m.has("surface") else ():
         x = [fields.real("surface_velocity", s, 6, k) for k in range(6)]
         m.out.surface[s].v, m.out.surface[s].w = Vec3(*x[:3]), Vec3(*x[3:])
     for k in loop(m.model.nvertex):
@@ -239,7 +239,7 @@ def shapes_vjp(m: ConstantsContext) -> None:
         bars.put("shape_position", s, position_bar)
         bars.put("shape_rotation", s, rotation_bar)
         bars.put("shape_size", s, bar.size)
-    for s in loop(m.model.nsurface) if "surface" in m.extras else ():
+    for s in loop(m.model.nsurface) if m.has("surface") else ():
         bar = m.out_bar.surface[s]
         for k, x in enumerate((*bar.v.leaves(), *bar.w.leaves())):
             bars.put_real("surface_velocity", s, x, 6, k)

@@ -269,7 +269,7 @@ def _equality_invweights(m: ConstantsContext, e: Any) -> tuple[Any, Any]:
     def tendons() -> tuple[Any, Any]:
         return tendon_invweight(m, m.structure.eq_tendon_a[e]) + tendon_invweight(m, m.structure.eq_tendon_b[e]), 1.0
 
-    cases = {0: bodies, 1: bodies, 2: joints} | ({3: tendons} if m.lines else {})
+    cases = {0: bodies, 1: bodies, 2: joints} | ({3: tendons} if m.has("lines") else {})
     return switch(m.structure.eq_kind[e], cases)
 
 
@@ -337,4 +337,4 @@ def _add_equality_invweight_bars(m: ConstantsContext, e: Any, shift_bar: Any, tu
         for t in (m.structure.eq_tendon_a[e], m.structure.eq_tendon_b[e]):
             add_tendon_invweight_bar(m, t, shift_bar)
 
-    switch(m.structure.eq_kind[e], {0: bodies, 1: bodies, 2: joints} | ({3: tendons} if m.lines else {}))
+    switch(m.structure.eq_kind[e], {0: bodies, 1: bodies, 2: joints} | ({3: tendons} if m.has("lines") else {}))

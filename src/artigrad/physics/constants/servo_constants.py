@@ -53,7 +53,7 @@ def servos_vjp(m: ConstantsContext) -> None:
                 bars.put_real("force_range", j, side, 2, k)
             for k in range(3):
                 bars.put_real("bias", j, 0.0, 3, k)
-            if "slope" in m.extras:
+            if m.has("slope"):
                 for k in range(2):
                     bars.put_real("gain_slope", j, 0.0, 2, k)
             k = m.model.act_v[j]

@@ -21,7 +21,7 @@ _CURVES = {
 
 def springs(m: ConstantsContext) -> None:
     """Springs and dampers of all joints."""
-    if "spring" not in m.extras:
+    if not m.has("spring"):
         return
     for i in loop(m.model.nl):
         row = m.out.spring[i]
@@ -45,7 +45,7 @@ def _spring(m: ConstantsContext, i: Any, joint: Joint) -> None:
 
 def springs_vjp(m: ConstantsContext) -> None:
     """Add to the cotangents of bodies, after `bodies_vjp` has set them."""
-    if "spring" not in m.extras:
+    if not m.has("spring"):
         return
     for i in loop(1, m.model.nb + 1):
         switch(

@@ -18,6 +18,7 @@ from ...model.options import HardOptions, Options, SoftOptions
 from ..context import Step
 from ..dynamics import articulated
 from ..dynamics.forward_dynamics import FACTOR, forces, free_accelerations, free_multipliers
+from ..features import Features
 from ..margin import keep_speed
 from ..transmissions.transmission import kinematics
 from .hard import contact_problem, implicit, limitations, reverse, solver
@@ -73,7 +74,7 @@ class Law(NamedTuple):
             there is a backward pass.
         signature: Kinds of all these arguments, given the options of the law and whether there is a tape.
         take: Constraint rows inside a kernel (`SoftProblem`, `ContactProblem`), picked out of its arguments, given these, the
-            options and `RowFeatures`.
+            options and the features of the kernel.
         report: Function that fills the rows of a contact report (`report.REPORT`).
         features: Kinds of rows that a model may have, for which kernels are compiled.
         check: Function that raises an InputError if a model or the options have something that the law has not.
@@ -95,7 +96,7 @@ class Law(NamedTuple):
     room: Callable[[dict[str, Any]], tuple[int, int]]
     scratch: Callable[[Model, dict[str, Any], Options, np.dtype, bool], dict[str, Any]]
     signature: Callable[[Any, bool], dict[str, ArgumentKind]]
-    take: Callable[[dict[str, Any], Options, RowFeatures], Any]
+    take: Callable[[dict[str, Any], Options, Features], Any]
     report: Callable[[Step, Table], None]
     features: Callable[[Model], frozenset[str]]
     check: Callable[[Model, Any], None]
@@ -110,16 +111,6 @@ class Law(NamedTuple):
     accepted: Callable[[Any], float | None]
     violation_unit: str
     remedy: Callable[[Any], str]
-
-
-class RowFeatures(NamedTuple):
-    """Settings of constraint rows that kernels are compiled for: routines and kinds of solids of the model's pairs; kinds of
-    rows; square: True if all powers of impedances are 2."""
-
-    routines: frozenset[int] = frozenset()
-    solids: frozenset[int] = frozenset()
-    rows: frozenset[str] = frozenset()
-    square: bool = True
 
 
 def law_of(options: Options) -> Law:
@@ -190,10 +181,9 @@ def _soft_scratch(
     return soft_problem.soft_work(model, integers) | slips
 
 
-def _take_soft(arguments: dict[str, Any], options: Options, features: RowFeatures) -> soft_problem.SoftProblem:
-    shapes, method = (features.routines, features.solids), (options.cone, features.square, options.soft.iterations)
+def _take_soft(arguments: dict[str, Any], options: Options, features: Features) -> soft_problem.SoftProblem:
     more = take_noslip(arguments) if options.soft.noslip else {}
-    return soft_problem.SoftProblem.take(arguments, shapes, features.rows, method, more)
+    return soft_problem.SoftProblem.take(arguments, features, options.cone, options.soft.iterations, more)
 
 
 SOFT = Law(
@@ -256,7 +246,7 @@ def _recompute(s: Step, tape: bool = False) -> None:
 
 
 def _prepare(s: Step) -> None:
-    if s.options.solver == "hybrid":
+    if s.options.hard.solver == "hybrid":
         solver.factor_at_solution(s.constraints)
     keep_speed(s, solver.margin(s.constraints))
 

@@ -43,7 +43,7 @@ def control_vjp(s: Step, j: Any, bar: Any) -> None:
 # -------------------------------------------------------------------------------------------------------
 def gain_input(s: Step, j: Any) -> Any:
     """Input of the gain of actuator j: its control, or its activation."""
-    if "activation" not in s.extras:
+    if not s.has("activation"):
         return control(s, j)
     k = s.model.act_state[j]
     cases = {
@@ -56,7 +56,7 @@ def gain_input(s: Step, j: Any) -> Any:
 
 def gain_input_vjp(s: Step, j: Any, bar: Any) -> None:
     """Adjoint of `gain_input`."""
-    if "activation" not in s.extras:
+    if not s.has("activation"):
         return control_vjp(s, j, bar)
     k = s.model.act_state[j]
 
@@ -177,14 +177,14 @@ def advanced_vjp(s: Step, k: Any, rate: Any, bar: Any) -> tuple[Any, Any]:
 
 def advance(s: Step) -> None:
     """Advance the activations s.act to the end of the step."""
-    if "activation" in s.extras:
+    if s.has("activation"):
         for k in loop(s.model.na):
             s.act[k] = advanced(s, k, rate(s, k))
 
 
 def advance_vjp(s: Step) -> None:
     """Replace bars.act of the next state by that of the present one."""
-    if "activation" in s.extras:
+    if s.has("activation"):
         for k in loop(s.model.na):
             s.bars.act[k], rate_bar = advanced_vjp(s, k, rate(s, k), s.bars.act[k])
             rate_vjp(s, k, rate_bar)

@@ -30,7 +30,7 @@ from .muscle import active, active_slope, passive, passive_vjp
 
 def by_transmission(s: Step, j: Any, joint: Callable[[], Any], line: Callable[[Any], Any]) -> Any:
     """Return joint() for an actuator on an axial joint, line(t) for one on transmission t."""
-    if "pulled" not in s.lines:
+    if not s.has("pulled"):
         return joint()
     t = s.model.act_line[j] - 1
     return switch(s.model.act_on_line[j], {0: joint, 1: lambda: line(t)})
@@ -58,7 +58,7 @@ def add_actuator_bars(s: Step, j: Any, x_bar: Any, rate_bar: Any) -> None:
 
 def with_muscle(s: Step, j: Any, absent: Any, muscle: Callable[[Any], Any]) -> Any:
     """Return muscle(row) if actuator j is a muscle, else `absent`."""
-    if "muscle" not in s.extras:
+    if not s.has("muscle"):
         return absent
     return switch(
         s.model.act_is_muscle[j], {0: lambda: absent, 1: lambda: muscle(s.const.muscle[s.model.act_muscle[j]])}
@@ -88,7 +88,7 @@ def drive_of(s: Step, j: Any) -> Drive:
     c = wrap_angle(s, j, given)
     wanted = row.gain * c + row.b0 + row.b1 * length
     raw = clamp(wanted, -row.drive, row.drive) + row.b2 * velocity
-    if "slope" in s.extras:
+    if s.has("slope"):
         own = s.const.slope[j]
         raw = raw + (own.on_length * length + own.on_velocity * velocity) * c
 
@@ -96,7 +96,7 @@ def drive_of(s: Step, j: Any) -> Drive:
         ends = m.low, m.high
         return active(m.gain, *ends, length, velocity) * c + passive(m.bias, *ends, length)
 
-    if "muscle" in s.extras:
+    if s.has("muscle"):
         raw = raw + with_muscle(s, j, 0.0, muscle)
     return Drive(x, rate, length, velocity, given, c, wanted, raw, clamp(raw, row.force_low, row.force_high))
 
@@ -107,7 +107,7 @@ def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
     raw_bar, force_low_bar, force_high_bar = bounded_vjp(d.raw, row.force_low, row.force_high, force_bar)
     wanted_bar, down_bar, up_bar = bounded_vjp(d.wanted, -row.drive, row.drive, raw_bar)
     c_bar, length_bar, velocity_bar = wanted_bar * row.gain, wanted_bar * row.b1, raw_bar * row.b2
-    if "slope" in s.extras:
+    if s.has("slope"):
         slope = s.const.slope[j]
         c_bar = c_bar + raw_bar * (slope.on_length * d.length + slope.on_velocity * d.velocity)
         length_bar = length_bar + raw_bar * slope.on_length * d.c
@@ -115,7 +115,7 @@ def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
         if const is not None:
             const.slope[j].on_length += raw_bar * d.length * d.c
             const.slope[j].on_velocity += raw_bar * d.velocity * d.c
-    if "muscle" in s.extras:
+    if s.has("muscle"):
         more = with_muscle(s, j, (0.0, 0.0, 0.0), lambda m: _muscle_vjp(s, j, d, m, raw_bar))
         c_bar, length_bar, velocity_bar = c_bar + more[0], length_bar + more[1], velocity_bar + more[2]
     wrap_angle_vjp(s, j, d.gain_input, c_bar)
@@ -150,7 +150,7 @@ def _muscle_vjp(s: Step, j: Any, d: Drive, m: Any, bar: Any) -> tuple[Any, Any, 
 
 def actuation(s: Step, tau: Reals) -> None:
     """Add the forces of all actuators to tau, within the effort limits of joints."""
-    if "effort" not in s.extras:
+    if not s.has("effort"):
         return _pull(s, tau)
     efforts(s)
     for k in loop(s.model.nv):
@@ -163,7 +163,7 @@ def efforts(s: Step) -> None:
     for k in loop(s.model.nv):
         s.ws.effort[k] = 0.0
     _pull(s, s.ws.effort)
-    if "lifting" in s.extras:
+    if s.has("lifting"):
         add_actuator_gravcomp(s, s.ws.effort)
 
 
@@ -173,7 +173,7 @@ def effort_limit_vjp(s: Step, tau_bar: Reals) -> Reals:
     Returns:
         Cotangent of the unclamped torques; those of the limits are added to s.bars.const.
     """
-    if "effort" not in s.extras:
+    if not s.has("effort"):
         return tau_bar
     efforts(s)
     for k in loop(s.model.nv):
@@ -182,7 +182,7 @@ def effort_limit_vjp(s: Step, tau_bar: Reals) -> Reals:
         if s.bars.const is not None:
             s.bars.const.effort[k].low += low_bar
             s.bars.const.effort[k].high += high_bar
-    if "lifting" in s.extras:
+    if s.has("lifting"):
         add_actuator_gravcomp_vjp(s, s.ws.effort_bar)
     return s.ws.effort_bar
 
@@ -208,7 +208,7 @@ def actuation_vjp(s: Step, tau_bar: Reals) -> None:
         d, gear, t = drive_of(s, j), s.const.actuator[j].gear, along_actuator(s, j, tau_bar)
         keep_force_range_margin(s, j, d)
         add_actuator_bars(s, j, *force_vjp(s, j, d, gear * t))
-        if "pulled" in s.lines:
+        if s.has("pulled"):
             pull = gear * d.force
             by_transmission(s, j, lambda: None, lambda n, pull=pull: add_moment_bars(s, n, tau_bar, pull))  # type: ignore[misc]
         if s.bars.const is not None:
@@ -237,7 +237,7 @@ def depends_on_velocity(s: Step, j: Any, d: Drive) -> Any:
     """Return 1 if the force of actuator j depends on velocity, 0 at a limit of it or of its joint (ws.effort: `efforts`)."""
     row, k = s.const.actuator[j], s.model.act_v[j]
     free = select((d.raw > row.force_low) & (d.raw < row.force_high), 1.0, 0.0)
-    if "effort" not in s.extras:
+    if not s.has("effort"):
         return free
 
     def on_joint() -> Any:
@@ -250,13 +250,13 @@ def depends_on_velocity(s: Step, j: Any, d: Drive) -> Any:
 def velocity_gain(s: Step, j: Any, d: Drive) -> Any:
     """Derivative of the force of actuator j with respect to its velocity."""
     gain = s.const.actuator[j].b2
-    if "slope" in s.extras:
+    if s.has("slope"):
         gain = gain + s.const.slope[j].on_velocity * d.c
 
     def muscle(m: Any) -> Any:
         return active_slope(m.gain, m.low, m.high, d.length, d.velocity) * d.c
 
-    return gain + with_muscle(s, j, 0.0, muscle) if "muscle" in s.extras else gain
+    return gain + with_muscle(s, j, 0.0, muscle) if s.has("muscle") else gain
 
 
 def velocity_gain_vjp(s: Step, j: Any, d: Drive, bar: Any) -> None:
@@ -264,7 +264,7 @@ def velocity_gain_vjp(s: Step, j: Any, d: Drive, bar: Any) -> None:
     const, c_bar = s.bars.const, 0.0
     if const is not None:
         const.actuator[j].b2 += bar
-    if "slope" in s.extras:
+    if s.has("slope"):
         c_bar = c_bar + bar * s.const.slope[j].on_velocity
         if const is not None:
             const.slope[j].on_velocity += bar * d.c
@@ -279,11 +279,11 @@ def velocity_gain_vjp(s: Step, j: Any, d: Drive, bar: Any) -> None:
             own.high += high_bar
         return slope * bar, length_bar, velocity_bar
 
-    if "muscle" in s.extras:
+    if s.has("muscle"):
         more, length_bar, velocity_bar = with_muscle(s, j, (0.0, 0.0, 0.0), muscle)
         gear, c_bar = s.const.actuator[j].gear, c_bar + more
         add_actuator_bars(s, j, gear * length_bar, gear * velocity_bar)
         if const is not None:
             const.actuator[j].gear += d.x * length_bar + d.rate * velocity_bar
-    if s.extras & {"slope", "muscle"}:
+    if s.has("slope", "muscle"):
         gain_input_vjp(s, j, c_bar)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from ...compiler import floor, maximum, select, sqrt, switch
-from ...model.transmissions import LINES
+from ...model.transmissions import LINES, line_feature
 from ..context import Step
 from ..spatial import Vec3, dot
 
@@ -33,12 +33,12 @@ def full_turns(s: Step, j: Any, c: Any, beside: Any = None) -> tuple[Any, Any]:
 
     Both are 0 unless the actuator is an angular servo.
     """
-    if not s.lines & ANGULAR_GEARS.keys():
+    if not s.has(*map(line_feature, ANGULAR_GEARS)):
         return 0.0, 0.0
     row, t = s.const.actuator[j], s.model.act_line[j] - 1
     other = row.gain + row.b1
     servo = (other >= 0.0) & (other <= 0.0)
-    for slope in (s.const.slope[j].on_length, s.const.slope[j].on_velocity) if "slope" in s.extras else ():
+    for slope in (s.const.slope[j].on_length, s.const.slope[j].on_velocity) if s.has("slope") else ():
         servo = servo & (slope >= 0.0) & (slope <= 0.0)
 
     def on_line() -> tuple[Any, Any]:
@@ -61,7 +61,7 @@ def wrap_angle(s: Step, j: Any, c: Any, beside: Any = None) -> Any:
 def wrap_angle_vjp(s: Step, j: Any, c: Any, bar: Any, beside: Any = None) -> None:
     """Add the cotangent of the gear, given that of the wrapped c, which equals that of c."""
     const = s.bars.const
-    if const is None or not s.lines & ANGULAR_GEARS.keys():
+    if const is None or not s.has(*map(line_feature, ANGULAR_GEARS)):
         return
     n, turn = full_turns(s, j, c, beside)
     row, t = s.const.actuator[j], s.model.act_line[j] - 1
@@ -82,7 +82,7 @@ def wrap_angle_vjp(s: Step, j: Any, c: Any, bar: Any, beside: Any = None) -> Non
 
 def _kinds(s: Step) -> list[tuple[int, str | None]]:
     """Return the index of every kind of transmission, with the field of its angular gear, if any."""
-    return [(k, ANGULAR_GEARS.get(name)) for k, name in enumerate(LINES) if name in s.lines]
+    return [(k, ANGULAR_GEARS.get(name)) for k, name in enumerate(LINES) if s.has(line_feature(name))]
 
 
 def _gear(s: Step, t: Any) -> tuple[Any, Vec3]:
@@ -98,4 +98,4 @@ def _gear(s: Step, t: Any) -> tuple[Any, Vec3]:
         return select(some, sqrt(select(some, square, 1.0)), 0.0), axes
 
     cases = {k: partial(norm, part) for k, part in _kinds(s)}
-    return switch(s.model.line_kind[t], cases) if len(cases) > 1 else next(iter(cases.values()))()
+    return switch(s.model.line_kind[t], cases)

@@ -34,14 +34,14 @@ from .ellipsoids import ellipsoids_vjp, subtract_ellipsoids
 
 def subtract_fluid_and_gravcomp(s: Step) -> None:
     """Subtract these forces from the required forces of links."""
-    if "compensation" in s.extras:
+    if s.has("compensation"):
         for i in loop(1, s.model.nl):
             s.link[i].F -= gravcomp_force(s, i)
-    if "fluid" in s.extras:
+    if s.has("fluid"):
         for n in loop(s.model.nfluid):
             box = Box(s, n)
             s.link[box.link].F -= box.wrench
-        if "ellipsoid" in s.extras:
+        if s.has("ellipsoid"):
             subtract_ellipsoids(s)
 
 
@@ -50,13 +50,13 @@ def fluid_and_gravcomp_vjp(s: Step) -> None:
 
     The cotangent of the forces is -s.link.y.
     """
-    if "compensation" in s.extras:
+    if s.has("compensation"):
         for i in loop(1, s.model.nl):
             s.field[i].zeta += gravcomp_force_vjp(s, i, -s.link[i].y)
-    if "fluid" in s.extras:
+    if s.has("fluid"):
         for n in loop(s.model.nfluid):
             _box_vjp(s, n)
-        if "ellipsoid" in s.extras:
+        if s.has("ellipsoid"):
             ellipsoids_vjp(s)
 
 

@@ -79,7 +79,7 @@ def add_fluid_rates(s: Step) -> None:
     """Add h J^T D J to ws.M and ws.upper. Uses s.dof.S."""
     for n in loop(s.model.nfluid):
         _add(s, _BoxRates(s, n))
-    if "ellipsoid" in s.extras:
+    if s.has("ellipsoid"):
         for n in loop(s.model.nwet):
             _add(s, _EllipsoidRates(s, n))
 
@@ -103,7 +103,7 @@ def fluid_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
     """
     for n in loop(s.model.nfluid):
         _box_rates_vjp(s, n, x, mu)
-    if "ellipsoid" in s.extras:
+    if s.has("ellipsoid"):
         for n in loop(s.model.nwet):
             _ellipsoid_rates_vjp(s, n, x, mu)
 

@@ -52,11 +52,11 @@ def add_actuator_gravcomp_vjp(s: Step, tau_bar: Reals, sign: float = 1.0) -> Non
 
 def subtract_actuator_gravcomp(s: Step, tau: Reals) -> None:
     """Subtract the part of gravity compensation that actuators provide from tau."""
-    if "lifting" in s.extras:
+    if s.has("lifting"):
         add_actuator_gravcomp(s, tau, -1.0)
 
 
 def subtract_actuator_gravcomp_vjp(s: Step, tau_bar: Reals) -> None:
     """Adjoint of `subtract_actuator_gravcomp`."""
-    if "lifting" in s.extras:
+    if s.has("lifting"):
         add_actuator_gravcomp_vjp(s, tau_bar, -1.0)

@@ -79,7 +79,7 @@ def implicit_force_bars(s: Step) -> None:
     for k in loop(s.model.nv):
         ws.rate[k] = -(s.dt * mu[k] * ws.implicit_accel[k])
         ws.qdd[k] = ws.qdd[k] - ws.implicit_accel[k]
-    lines = s.lines and s.implicit_terms in MATRIX
+    lines = s.has("lines") and s.implicit_terms in MATRIX
     if lines:
         clear_line_bars(s)
         line_rates_vjp(s, ws.implicit_accel, mu)
@@ -88,7 +88,7 @@ def implicit_force_bars(s: Step) -> None:
     velocity_derivatives_vjp(s, ws.rate)
     if lines:
         lines_vjp(s)
-    if "fluid" in s.extras and s.implicit_terms in MATRIX:
+    if s.has("fluid") and s.implicit_terms in MATRIX:
         fluid_rates_vjp(s, ws.implicit_accel, mu)
     mass_times_vjp(s, ws.qdd, mu)
     if s.implicit_terms in MATRIX:
@@ -101,12 +101,12 @@ def velocity_derivatives(s: Step, rate: Reals) -> None:
     for i in loop(1, s.model.nl):
         va, damping = s.model.link_v[i], s.const.link[i].damping
         for k in loop(va, va + s.model.link_nv[i]):
-            rate[k] = damping + curved_rate(s, i, s.v[k]) if "spring" in s.extras else damping
+            rate[k] = damping + curved_rate(s, i, s.v[k]) if s.has("spring") else damping
     if s.implicit_terms == "damping":
         return
-    if s.lines:
+    if s.has("lines"):
         _transmission_damping(s)
-    if "effort" in s.extras:
+    if s.has("effort"):
         efforts(s)
     for j in loop(s.model.nu):
         row, k, d = s.const.actuator[j], s.model.act_v[j], drive_of(s, j)
@@ -124,7 +124,7 @@ def velocity_derivatives(s: Step, rate: Reals) -> None:
 def _transmission_damping(s: Step) -> None:
     """Compute ws.line_rate, the damping of tendons; other transmissions have none."""
     for t in loop(s.model.nline):
-        s.ws.line_rate[t] = tendon_rate(s, t, along(s, t, s.v) if "curve" in s.extras else 0.0)
+        s.ws.line_rate[t] = tendon_rate(s, t, along(s, t, s.v) if s.has("curve") else 0.0)
 
 
 def velocity_derivatives_vjp(s: Step, rate_bar: Reals) -> None:
@@ -137,14 +137,14 @@ def velocity_derivatives_vjp(s: Step, rate_bar: Reals) -> None:
             va, bar = s.model.link_v[i], s.bars.const.link[i]
             for k in loop(va, va + s.model.link_nv[i]):
                 bar.damping = bar.damping + rate_bar[k]
-    if "spring" in s.extras:
+    if s.has("spring"):
         for i in loop(1, s.model.nl):
             va = s.model.link_v[i]
             for k in loop(va, va + s.model.link_nv[i]):
                 curved_rate_vjp(s, i, k, rate_bar[k])
-    if s.implicit_terms == "damping" or (s.bars.const is None and not s.extras & {"slope", "muscle"}):
+    if s.implicit_terms == "damping" or (s.bars.const is None and not s.has("slope", "muscle")):
         return
-    if "effort" in s.extras:
+    if s.has("effort"):
         efforts(s)
     for j in loop(s.model.nu):
         row, d = s.const.actuator[j], drive_of(s, j)

@@ -62,7 +62,7 @@ def stretch_bars(s: Step, t: Any, bar: Any) -> None:
 
 def tendons(s: Step, tau: Reals) -> None:
     """tau += moment f,   f = -v (damping + d1 |v| + d2 v^2) - x (stiffness + c1 x + c2 x^2),   x: stretch, v: velocity."""
-    if "tendon" not in s.lines:
+    if not s.has("tendon"):
         return
     for t in loop(s.model.ntendon):
         add_along(s, t, tendon_force(s, t), tau)
@@ -72,13 +72,13 @@ def tendon_force(s: Step, t: Any) -> Any:
     """Force along tendon t."""
     own, x, v = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
     f = -(own.damping * v + own.stiffness * x)
-    return f - v * (own.d1 * abs(v) + own.d2 * (v * v)) - x * (x * (own.c1 + own.c2 * x)) if "curve" in s.extras else f
+    return f - v * (own.d1 * abs(v) + own.d2 * (v * v)) - x * (x * (own.c1 + own.c2 * x)) if s.has("curve") else f
 
 
 def tendon_rate(s: Step, t: Any, v: Any) -> Any:
     """Derivative of a tendon's damping force: damping + 2 d1 |v| + 3 d2 v^2."""
     own = s.const.line[t]
-    return own.damping + (2.0 * own.d1 * abs(v) + 3.0 * own.d2 * (v * v)) if "curve" in s.extras else own.damping
+    return own.damping + (2.0 * own.d1 * abs(v) + 3.0 * own.d2 * (v * v)) if s.has("curve") else own.damping
 
 
 def tendon_rate_vjp(s: Step, t: Any, bar: Any) -> None:
@@ -86,7 +86,7 @@ def tendon_rate_vjp(s: Step, t: Any, bar: Any) -> None:
     const, own = s.bars.const, s.const.line[t]
     if const is not None:
         const.line[t].damping += bar
-    if "curve" in s.extras:
+    if s.has("curve"):
         v = along(s, t, s.v)
         add_velocity_bars(s, t, bar * (select(v < 0.0, -2.0, 2.0) * own.d1 + 6.0 * own.d2 * v))
         if const is not None:
@@ -98,26 +98,26 @@ def tendon_energy(s: Step, t: Any) -> Any:
     """k x^2/2 + c1 x^3/3 + c2 x^4/4"""
     own, x = s.const.line[t], stretch_of(s, t)
     energy = 0.5 * own.stiffness * (x * x)
-    return energy + x * x * x * (own.c1 / 3.0 + own.c2 * x / 4.0) if "curve" in s.extras else energy
+    return energy + x * x * x * (own.c1 / 3.0 + own.c2 * x / 4.0) if s.has("curve") else energy
 
 
 def tendon_energy_vjp(s: Step, t: Any, bar: Any) -> None:
     """Add to the cotangents of transmissions and constants."""
     own, x, const = s.const.line[t], stretch_of(s, t), s.bars.const
     pull = own.stiffness * x
-    if "curve" in s.extras:
+    if s.has("curve"):
         pull = pull + x * (x * (own.c1 + own.c2 * x))
     stretch_bars(s, t, pull * bar)
     if const is not None:
         const.line[t].stiffness += 0.5 * (x * x) * bar
-        if "curve" in s.extras:
+        if s.has("curve"):
             const.line[t].c1 += x * x * x / 3.0 * bar
             const.line[t].c2 += x * x * x * x / 4.0 * bar
 
 
 def tendons_vjp(s: Step, tau_bar: Reals) -> None:
     """Add to the cotangents of transmissions, v and constants."""
-    if "tendon" not in s.lines:
+    if not s.has("tendon"):
         return
     for t in loop(s.model.ntendon):
         f_bar = along(s, t, tau_bar)
@@ -129,7 +129,7 @@ def tendon_force_vjp(s: Step, t: Any, f_bar: Any) -> None:
     """Add to the cotangents of transmissions, v and constants."""
     own, x, v = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
     stiffness = own.stiffness
-    if "curve" in s.extras:
+    if s.has("curve"):
         stiffness = stiffness + x * (2.0 * own.c1 + 3.0 * own.c2 * x)
     add_velocity_bars(s, t, -(tendon_rate(s, t, v) * f_bar))
     stretch_bars(s, t, -(stiffness * f_bar))
@@ -137,7 +137,7 @@ def tendon_force_vjp(s: Step, t: Any, f_bar: Any) -> None:
         bar = s.bars.const.line[t]
         bar.damping -= f_bar * v
         bar.stiffness -= f_bar * x
-        if "curve" in s.extras:
+        if s.has("curve"):
             bar.c1 -= f_bar * (x * x)
             bar.c2 -= f_bar * (x * x * x)
             bar.d1 -= f_bar * (v * abs(v))

@@ -26,7 +26,7 @@ LEAST = 1e-30  # lower bound of a squared length
 
 def springs(s: Step, tau: Reals) -> None:
     """Add to tau."""
-    if "spring" not in s.extras:
+    if not s.has("spring"):
         return
     for i in loop(1, s.model.nl):
         own, va = s.const.spring[i], s.model.link_v[i]
@@ -38,7 +38,7 @@ def springs(s: Step, tau: Reals) -> None:
 
 def springs_vjp(s: Step, tau_bar: Reals) -> None:
     """Add to the cotangents of q (tangent), v and constants."""
-    if "spring" not in s.extras:
+    if not s.has("spring"):
         return
     for i in loop(1, s.model.nl):
         va = s.model.link_v[i]

@@ -102,9 +102,9 @@ def fill(s: Step, rate: Reals) -> None:
             ws.M[at] = ws.M[at] + s.dt * ws.columns[(j - 1) * m.nv + k]
         diagonal = row + m.dof_depth[k]
         ws.M[diagonal] = ws.M[diagonal] + s.dt * (rate[k] + ws.columns[k * m.nv + k])
-    if s.lines:
+    if s.has("lines"):
         add_line_rates(s)
-    if "fluid" in s.extras:
+    if s.has("fluid"):
         add_fluid_rates(s)
 
 

@@ -63,7 +63,7 @@ class Free(Joint):
         A, B, C = matrix(IA.A).leaves(), IA.B.leaves(), matrix(IA.C).leaves()
         K = [A[3 * r : 3 * r + 3] + B[3 * r : 3 * r + 3] for r in range(3)]
         K += [B[r::3] + C[3 * r : 3 * r + 3] for r in range(3)]
-        if "spring" in s.extras:
+        if s.has("spring"):
             self._add_each(K, s.link[i].X.R, extra)
         else:
             for j in range(6):

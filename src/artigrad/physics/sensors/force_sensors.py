@@ -106,7 +106,7 @@ def _terms(c: SensorInputs, n: Any) -> Iterator[Term]:
         yield [c.contact(k), site], _pressed(to_real(sign))
     for e, sign, side, *_ in c.table.entries(n, EQUALITIES):
         yield [c.held(e), site], _held(to_real(sign), to_real(side))
-    if "tendon" in c.s.lines:
+    if c.s.has("tendon"):
         yield from tendon_terms(c, n, TENDONS, site)
 
 

@@ -153,7 +153,7 @@ def tendon_terms(c: SensorInputs, n: Any, lists: int, site: Input) -> Iterator[T
     for k, t, on_a, on_b, *_ in c.table.entries(n, lists + STRAIGHT):
         yield [*_piece(c, k, m), Tension(c, t), site], _straight(to_real(on_a), to_real(on_b))
     for name, which in (("sphere", SPHERE), ("cylinder", CYLINDER)):
-        for k, t, on_a, on_b, on_shape, *_ in c.table.entries(n, lists + which) if name in c.s.lines else ():
+        for k, t, on_a, on_b, on_shape, *_ in c.table.entries(n, lists + which) if c.s.has(name) else ():
             touch, ends = TouchInput(c, k, name == "cylinder"), (to_real(on_a), to_real(on_b), to_real(on_shape))
             yield [*_piece(c, k, m), Tension(c, t), site, touch], _wrapped(*ends, touch.wraps)
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from ...compiler import Reals, carry, loop, maximum, select, sqrt, switch, to_real
-from ...model.transmissions import LINES, PIECES
+from ...model.transmissions import LINES, PIECES, line_feature
 from ..context import Step
 from ..kinematics import link_kinematics
 from ..spatial import (
@@ -45,21 +45,21 @@ NO_LENGTH = 1e-15  # m
 
 def _by_kind(s: Step, t: Any, functions: dict[str, Callable[[Step, Any], None]]) -> None:
     """Call the function of the transmission's kind."""
-    cases = {k: partial(functions[name], s, t) for k, name in enumerate(LINES) if name in s.lines}
-    switch(s.model.line_kind[t], cases) if len(cases) > 1 else next(iter(cases.values()))()
+    cases = {k: partial(functions[name], s, t) for k, name in enumerate(LINES) if s.has(line_feature(name))}
+    switch(s.model.line_kind[t], cases)
 
 
 def kinematics(s: Step) -> None:
     """Stage 1: kinematics of links, then lengths and moments of transmissions."""
     link_kinematics(s)
-    if s.lines:
+    if s.has("lines"):
         for t in loop(s.model.nline):
             _by_kind(s, t, FORWARD)
 
 
 def clear_line_bars(s: Step) -> None:
     """Clear the cotangents of lengths and moments."""
-    if not s.lines:
+    if not s.has("lines"):
         return
     for t in loop(s.model.nline):
         s.ws.length_bar[t] = 0.0
@@ -69,7 +69,7 @@ def clear_line_bars(s: Step) -> None:
 
 def lines_vjp(s: Step) -> None:
     """Add to the cotangents of q (tangent) and constants, given ws.length_bar and ws.moment_bar."""
-    if not s.lines:
+    if not s.has("lines"):
         return
     for t in loop(s.model.nline):
         _by_kind(s, t, BACKWARD)
@@ -151,8 +151,8 @@ def _pull(d: Vec3) -> tuple[Any, Vec3]:
 def _by_piece(s: Step, n: Any, straight: Callable[[], Any], around: Callable[[bool], Any]) -> Any:
     """Return straight(), or around(cylinder) for a segment that wraps around a shape."""
     cases = {0: straight}
-    cases |= {k: partial(around, name == "cylinder") for k, name in enumerate(PIECES) if k and name in s.lines}
-    return switch(s.model.piece_kind[n], cases) if len(cases) > 1 else straight()
+    cases |= {k: partial(around, name == "cylinder") for k, name in enumerate(PIECES) if k and s.has(name)}
+    return switch(s.model.piece_kind[n], cases)
 
 
 def _spatial(s: Step, t: Any) -> None:

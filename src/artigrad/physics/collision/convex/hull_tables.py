@@ -212,7 +212,7 @@ class PlacedHull(NamedTuple):
         """Return the vertex furthest along d."""
         ways = {0: lambda: self._scan(d), 1: lambda: self._climb(d)}
         known = {k: ways[k] for k, way in enumerate((SCANNED, CLIMBED)) if way in self.ways}
-        return switch(self.large, known) if len(known) > 1 else next(iter(known.values()))()
+        return switch(self.large, known)
 
     def _scan(self, d: Vec3) -> Corner:
         """Find the furthest vertex by testing all."""

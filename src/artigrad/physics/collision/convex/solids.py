@@ -50,7 +50,7 @@ class Solid(NamedTuple):
     def by_kind(self, cases: Mapping[int, Callable[[], Any]]) -> Any:
         """Return the result of the case of the solid's type."""
         known = {k: case for k, case in cases.items() if k in self.among}
-        return switch(self.kind, known) if len(known) > 1 else next(iter(known.values()))()
+        return switch(self.kind, known)
 
     @property
     def radius(self) -> Any:

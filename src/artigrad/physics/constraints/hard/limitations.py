@@ -24,11 +24,11 @@ def check_model(model: Model, options: HardOptions) -> None:
     for name, on in zip(model.actuators, model.transmissions, strict=True):
         if on.kind == "body":
             raise InputError(f"law='hard' has no adhesion, which actuator '{name}' is: use law='soft'")
-    if "sticky" in model.extras:
+    if "sticky" in model.features:
         raise InputError(
             f"law='hard' has no contacts that pull by themselves, as those of '{model.name}': use law='soft'"
         )
-    if "surface" in model.extras:
+    if "surface" in model.features:
         raise InputError(
             f"law='hard' has no surfaces that move by themselves, as those of '{model.name}': use law='soft'"
         )

@@ -27,9 +27,9 @@ from .stiffness import Six
 
 def apply_adhesion(s: Step) -> None:
     """Subtract the pull of every contact from the required forces of its links."""
-    if not s.extras & {"adhesion", "sticky"}:
+    if not s.has("adhesion", "sticky"):
         return
-    if "adhesion" in s.extras:
+    if s.has("adhesion"):
         measure(s)
     for family in (f for f in families(s) if isinstance(f, Block)):
         for n, row in family.blocks(s):
@@ -83,17 +83,17 @@ def _there(s: Step, family: Block, n: Any, row: Row) -> Any:
 def pull_of(s: Step, family: Block, n: Any, row: Row) -> Any:
     """Pull along the normal of a contact, N."""
     pull: Any = 0.0
-    if "adhesion" in s.extras:
+    if s.has("adhesion"):
         shares = [s.ws.adhesion_force[g] / maximum(s.ws.adhesion_count[g], 1.0) for g in _bodies(s, family, n)]
         pull = _there(s, family, n, row) * (shares[0] + shares[1])
-    return pull + contact_pull(s, family, n, row) if "sticky" in s.extras else pull
+    return pull + contact_pull(s, family, n, row) if s.has("sticky") else pull
 
 
 # -- adhesive contacts
 # ---------------------------------------------------------------------------------------------------
 def reach(s: Step, k: Any) -> Any:
     """Range beyond its margin in which a contact of pair k acts: zero, or its gap if it is adhesive."""
-    return select(s.const.pair[k].adhesion > 0.0, s.constraints.gap[k], 0.0) if "sticky" in s.extras else 0.0
+    return select(s.const.pair[k].adhesion > 0.0, s.constraints.gap[k], 0.0) if s.has("sticky") else 0.0
 
 
 def contact_pull(s: Step, family: Block, n: Any, row: Row) -> Any:
@@ -127,7 +127,7 @@ def add_pull_bar(s: Step, family: Block, n: Any, row: Row) -> Any:
     """
     seen = family.jacobian_product(s, n, row, Motions("y", s.ws.mu))
     own = seen.lin.x if family is WRENCH else seen.x
-    if "adhesion" in s.extras:
+    if s.has("adhesion"):
         bar = _there(s, family, n, row) * own
         for g in _bodies(s, family, n):
             s.ws.adhesion_bar[g] = s.ws.adhesion_bar[g] + bar / maximum(s.ws.adhesion_count[g], 1.0)

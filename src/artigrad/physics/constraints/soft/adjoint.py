@@ -115,14 +115,14 @@ def bars(s: Step) -> None:
 
     Runs between the two halves of the adjoint of inverse dynamics.
     """
-    if "adhesion" in s.extras:
+    if s.has("adhesion"):
         start_bars(s)
     for family, n, row in every_row(s):
         if isinstance(family, Block):
             _block_bars(s, family, n, row)
         else:
             (single_bars if family is SINGLE else multi_dof_bars)(s, n, row)
-    if "adhesion" in s.extras:
+    if s.has("adhesion"):
         adhesion_vjp(s)
 
 

@@ -87,7 +87,7 @@ def _range_distance(s: Step, n: Any) -> Any:
     def pair_group() -> Any:
         links = m.shape_link[problem.a[first]], m.shape_link[problem.b[first]]
         distance = pair_group_distance(s, problem.range_pair_group[n] - 1, *links)
-        return distance - problem.range_reach[n] if s.extras & {"adhesion", "sticky"} else distance
+        return distance - problem.range_reach[n] if s.has("adhesion", "sticky") else distance
 
     return switch(problem.range_boxed[n], {0: lambda: -FAR, 1: pair_group})
 
@@ -119,7 +119,7 @@ def _add_pair_rows(s: Step, k: Any, counts: tuple[counter, ...]) -> None:
 
 def _adhesion_gap(s: Step, k: Any) -> Any:
     """Distance beyond the margin of pair k within which a point is kept, if only as a row without force."""
-    return s.constraints.gap[k] if s.extras & {"adhesion", "sticky"} else 0.0
+    return s.constraints.gap[k] if s.has("adhesion", "sticky") else 0.0
 
 
 def _add_by_condim(
@@ -132,7 +132,7 @@ def _add_by_condim(
         for w, family, name in ((0, POINT, "contact"), (1, WRENCH, "patch"))
         if problem.has(name)
     }
-    switch(problem.wide[k], cases) if len(cases) > 1 else next(iter(cases.values()))()
+    switch(problem.wide[k], cases)
 
 
 def _add_contact(
@@ -156,7 +156,7 @@ def _add_contact(
         row.D = select(active, d / (1.0 - d) * pair.g, 0.0)
         if family is WRENCH:
             row.E, row.torsion, row.roll, row.roll2, row.D_turn = row.R, pair.torsion, pair.roll, pair.roll2, 0.0
-        if "sticky" in s.extras:  # no friction beyond the margin
+        if s.has("sticky"):  # no friction beyond the margin
             row.D = select(active & (r >= 0.0), d / (1.0 - d) * pair.g_alone, row.D)
             for name in family.friction_names:
                 setattr(row, name, select(r < 0.0, getattr(row, name), 0.0))
@@ -165,7 +165,7 @@ def _add_contact(
         damped = _damped(s, k, _velocity(s, family, n, row, k))
         spring = Vec3(soft.k * d * r, 0.0, 0.0)
         row.ref = -damped - (Six(spring, Vec3.zero()) if family is WRENCH else spring)
-        if "sticky" in s.extras:
+        if s.has("sticky"):
             row.ref = row.ref + along_normal(family, _lifted(s, family, row, select(active, pair.adhesion, 0.0)))
         if problem.has("couplings"):
             for _ in loop(two):
@@ -189,7 +189,7 @@ def _number(s: Step, family: Block, n: Any) -> Any:
 def _velocity(s: Step, family: Block, n: Any, row: Row, k: Any) -> Any:
     """Relative velocity of a contact of pair k at the start of the step, surface velocities included."""
     seen = family.jacobian_product(s, n, row, velocities(s))
-    return seen + drift(s, k, row, family is WRENCH) if "surface" in s.extras else seen
+    return seen + drift(s, k, row, family is WRENCH) if s.has("surface") else seen
 
 
 def _damped(s: Step, k: Any, y: Any) -> Any:
@@ -228,7 +228,7 @@ def report_contact(s: Step, family: Block, n: Any, row: Row, table: Table) -> No
 
 def _pressing(s: Step, family: Block, n: Any, row: Row) -> Any:
     """Force of a contact without its own pull."""
-    return row.f - along_normal(family, contact_pull(s, family, n, row)) if "sticky" in s.extras else row.f
+    return row.f - along_normal(family, contact_pull(s, family, n, row)) if s.has("sticky") else row.f
 
 
 def force_cotangent(s: Step, family: Block, n: Any, row: Row) -> Any:
@@ -272,16 +272,16 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         pressed = pressed + _edges_pressed(s, family, n, row)
     normal = kappa.lin.x if wide else kappa.x
     inside = select(r < reach(s, k), 1.0, 0.0)
-    if "sticky" in s.extras:
+    if s.has("sticky"):
         pressed = pressed - normal * _lifted(s, family, row, contact_pull(s, family, n, row))
     d_bar = inside * (pressed / (d * (1.0 - d)) - soft.k * r * normal)
     r_bar = curve.slope * d_bar - inside * (soft.k * d * normal)
 
     pressing = row.f
-    if s.extras & {"adhesion", "sticky"}:
+    if s.has("adhesion", "sticky"):
         pull_bar = add_pull_bar(s, family, n, row)
         pressing = row.f - along_normal(family, pull_of(s, family, n, row))
-        if "sticky" in s.extras and s.bars.const is not None:
+        if s.has("sticky") and s.bars.const is not None:
             pull_output_bar = force_cotangent(s, family, n, row) if problem.asked else row.f * 0.0
             pull_output_bar = (pull_output_bar.lin if wide else pull_output_bar).x
             s.bars.const.pair[k].adhesion += inside * (
@@ -317,7 +317,7 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         return frame_bar + more, p_bar, p_a_bar
 
     frame_bar, p_b_bar, p_a_bar = family.on_links(s, n, one, both)
-    if "surface" in s.extras:
+    if s.has("surface"):
         more, more_b, more_a = drift_vjp(s, k, row, -_damped(s, k, kappa))
         frame_bar, p_b_bar, p_a_bar = frame_bar + more, p_b_bar + more_b, p_a_bar + more_a
     distance_bar: Any = 0.0
@@ -354,7 +354,7 @@ def _pair_bars(s: Step, family: Block, n: Any, row: Row, of: tuple[Any, ...]) ->
         -(inside * d * row.r * normal), -(normal * rate_lin.x), 0.0, 0.0, 0.0, 0.0, 0.0
     )
     bar.b_friction -= rubbed
-    if "sticky" in s.extras:
+    if s.has("sticky"):
         friction_names = select(row.r < 0.0, 1.0, 0.0)
         bar.g_alone += inside * (1.0 - friction_names) * pressed / pair.g_alone
         inside = inside * friction_names

@@ -116,7 +116,7 @@ class Block(Family):
             for k, f, name in zip((CONTACT, HELD), (contact, held), features, strict=True)
             if s.constraints.has(name)
         }
-        return next(iter(cases.values()))() if len(cases) == 1 else switch(self._of(s, "kind")[n], cases)
+        return switch(self._of(s, "kind")[n], cases)
 
     def on_links(self, s: Step, n: Any, one: Any, both: Any) -> Any:
         """Return one() for a block on one moving link, both() for one between two."""

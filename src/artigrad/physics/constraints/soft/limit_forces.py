@@ -44,7 +44,7 @@ def _by_limit(
             TENDON_HIGH: lambda: then(s.model.nl + of, _tendon_share(s, of)),
         }
     cases = {k: own.get(k, other) for k, name in names.items() if problem.has(name)}
-    return switch(kind, cases) if len(cases) > 1 else next(iter(cases.values()))()
+    return switch(kind, cases)
 
 
 def _share(s: Step, n: Any, row: Row) -> Any:
@@ -85,7 +85,7 @@ def _by_pull(s: Step, family: Family, n: Any, one: Callable[[Any, Any], Any], ot
         TENDON_COUPLE: couple,
     }
     cases = {k: own.get(k, other) for k, name in enumerate(MULTI_DOF_KINDS) if problem.has(name)}
-    return switch(problem.multi_dof_kind[n], cases) if len(cases) > 1 else next(iter(cases.values()))()
+    return switch(problem.multi_dof_kind[n], cases)
 
 
 def report_limits(s: Step, out: Reals) -> None:

@@ -66,7 +66,7 @@ def single_bars(s: Step, n: Any, row: Row) -> None:
         )
         if problem.has(name)
     }
-    switch(problem.single_kind[n], cases) if len(cases) > 1 else next(iter(cases.values()))()
+    switch(problem.single_kind[n], cases)
 
 
 def _limit_bars(s: Step, n: Any, row: Row) -> None:

@@ -41,7 +41,7 @@ def multi_dof_bars(s: Step, n: Any, row: Row) -> None:
 def _by_kind(s: Step, n: Any, row: Row, functions: dict[int, RowFunction]) -> None:
     """Call the function of the row's kind."""
     cases = {k: (lambda f=f: f(s, n, row)) for k, f in functions.items() if s.constraints.has(MULTI_DOF_KINDS[k])}
-    switch(s.constraints.multi_dof_kind[n], cases) if len(cases) > 1 else next(iter(cases.values()))()
+    switch(s.constraints.multi_dof_kind[n], cases)
 
 
 # -- coupled joints ----------------------------------------------------------------------------------------------------------

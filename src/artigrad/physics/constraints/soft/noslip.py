@@ -53,7 +53,7 @@ LEAST = 1e-15  # lower bounds: inverse inertia of a row, 1/kg, and normal force,
 
 def check_noslip(model: Model, options: SoftOptions) -> None:
     """Raise an InputError if the sweeps do not serve a model."""
-    if "sticky" in model.extras and options.noslip:
+    if "sticky" in model.features and options.noslip:
         raise InputError(
             f"noslip has no contacts that pull by themselves, as those of '{model.name}': noslip=0, or no adhesion"
         )
@@ -430,7 +430,7 @@ def by_unit(s: Step, u: Any, what: Callable[[Any, int], Any]) -> Any:
         kinds |= {CONE: 2} if problem.has("contact") else {}
         kinds |= {WIDE_CONE: WIDEST} if problem.has("patch") else {}
     cases = {kind: (lambda n=n: what(first, n)) for kind, n in kinds.items()}
-    return switch(problem.unit_kind[u], cases) if len(cases) > 1 else cases[SCALAR]()
+    return switch(problem.unit_kind[u], cases)
 
 
 def _update(s: Step, going: Any, tape: Reals, first: Any, n: int) -> Any:

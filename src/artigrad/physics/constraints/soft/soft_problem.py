@@ -23,6 +23,7 @@ from ....compiler import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout
 from ....model.model import HEIGHT_FIELD, PLANE, Equality, Model
 from ...collision.candidates import Candidates, candidates, contact_layout, contact_sizes, slots_in
 from ...collision.convex.hull_tables import HULLS, hull_arguments
+from ...features import Features
 from ...spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
 from ...tables import EQUALITIES
 from .cones import CONES, ConeLaw
@@ -431,7 +432,7 @@ class SoftProblem(SimpleNamespace):
 
     routines: frozenset[int]  # of the model's pairs
     solids: frozenset[int]  # types of shapes in pairs of general solids
-    features: frozenset[str]
+    features: Features
     cone: ConeLaw
     square: bool  # True if all powers of solimp are 2
     iterations: int
@@ -588,34 +589,33 @@ class SoftProblem(SimpleNamespace):
     def take(
         cls,
         arguments: dict[str, Any],
-        shapes: tuple[frozenset[int], frozenset[int]],
-        features: frozenset[str],
-        method: tuple[str, bool, int],
+        features: Features,
+        cone: str,
+        iterations: int,
         more: dict[str, Any],
     ) -> Any:
         """Select the soft law's part of a kernel's arguments.
 
         Args:
             arguments: Arguments of the kernel; the soft law's are removed.
-            shapes: Routines and types of solids.
-            features: Kinds of rows.
-            method: Cone, whether all powers of solimp are 2, and number of iterations.
+            features: Features of the kernel.
+            cone: Friction cone.
+            iterations: Maximum number of Newton iterations.
             more: Further fields.
         """
-        (routines, solids), (cone, square, iterations) = shapes, method
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
         own |= {k: Table(own[k].memory, layout) for k, layout in TABLES.items()}
-        own["slots"] = slots_in(own["slots"].memory, routines, found["hull_ring"])
-        own["contact_records"] = Table(own["contact_records"].memory, contact_layout(routines))
+        own["slots"] = slots_in(own["slots"].memory, features.routines, found["hull_ring"])
+        own["contact_records"] = Table(own["contact_records"].memory, contact_layout(features.routines))
         return cls(
             **found,
             **own,
-            routines=routines,
-            solids=solids,
+            routines=features.routines,
+            solids=features.solids,
             features=features,
             cone=CONES[cone],
-            square=square,
+            square=not features.has("powers"),
             iterations=iterations,
             force_bar=None,
             **more,
@@ -633,4 +633,4 @@ class SoftProblem(SimpleNamespace):
 
     def has(self, *features: str) -> bool:
         """Return True if the model can have any of these kinds of rows."""
-        return any(f in self.features for f in features)
+        return self.features.has(*features)
