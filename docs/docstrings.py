@@ -7,6 +7,8 @@ from typing import Any
 import griffe
 
 SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Yields|Examples):\n")
+# an entry of a section for several names, "position, rotation: Pose.", with its further lines
+GROUP = re.compile(r"^( +)(\w+(?:, \w+)+):( .*(?:\n\1 +\S.*)*)", re.MULTILINE)
 
 
 class Names(griffe.Extension):
@@ -33,7 +35,10 @@ def _fields(cls: griffe.Class) -> list[str]:
 
 
 def _itemise(thing: griffe.Function | griffe.Class, names: set[str]) -> None:
-    if thing.docstring is None or not names:
+    if thing.docstring is None:
+        return
+    if not names:
+        thing.docstring.value = GROUP.sub(_separate, thing.docstring.value)
         return
     word = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     one = rf"(?:{word})(?:\s+\([^)]*\))?"  # "v (..., nv)" too
@@ -42,11 +47,16 @@ def _itemise(thing: griffe.Function | griffe.Class, names: set[str]) -> None:
     paragraphs = []
     for paragraph in thing.docstring.value.split("\n\n"):
         if paragraph.startswith("    ") or SECTION.match(paragraph):  # code, or a section
-            paragraphs.append(paragraph)
+            paragraphs.append(GROUP.sub(_separate, paragraph))
             continue
         first, *items = _pieces(start, paragraph)
         paragraphs += [part for part in (first, "\n".join(items)) if part.strip()]
     thing.docstring.value = "\n\n".join(paragraphs).replace("_*", r"_\*")  # "body_*" is no emphasis
+
+
+def _separate(entry: re.Match[str]) -> str:
+    """An entry for each name, with the same text."""
+    return "\n".join(f"{entry[1]}{name}:{entry[3]}" for name in entry[2].split(", "))
 
 
 def _pieces(start: re.Pattern[str], text: str) -> list[str]:

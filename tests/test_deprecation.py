@@ -27,6 +27,29 @@ def test_renamed_attributes_read_and_write_the_new_ones():
         assert Thing.old == 1
 
 
+def test_overrides_under_the_old_name_reach_the_method_of_the_class_above():
+    @renamed(old="new")
+    class Base:
+        def __init_subclass__(cls):
+            deprecation.rename_overrides(cls)
+
+        def new(self):
+            return ["base"]
+
+    with pytest.warns(DeprecationWarning):
+
+        class Middle(Base):
+            def old(self):
+                return [*super().old(), "middle"]
+
+        class Last(Middle):
+            def old(self):
+                return [*super().old(), "last"]
+
+    with pytest.warns(DeprecationWarning):
+        assert Last().new() == Last().old() == ["base", "middle", "last"]
+
+
 def test_renamed_arguments_are_passed_on_and_given_once():
     @renamed_arguments(old="new")
     def f(new=0):

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from types import CodeType
 from typing import Any, TypeVar
 
 from .errors import InputError, warn
@@ -91,13 +93,23 @@ def moved_arguments(**records: Any) -> Callable[[F], F]:
     return decorate
 
 
+def _overridden(instance: Any, name: str, caller: CodeType) -> Any:
+    """Return an attribute of an instance, or of the next class if the caller is an override of it that calls `super()`."""
+    classes = iter([] if isinstance(instance, type) else type(instance).__mro__)
+    for cls in classes:
+        if getattr(vars(cls).get(name), "__code__", None) is caller:
+            found = next(vars(c)[name] for c in classes if name in vars(c))
+            return found.__get__(instance, type(instance))
+    return getattr(instance, name)
+
+
 class _Alias(property):
     """Attribute that reads and writes another one."""
 
     def __init__(self, cls: type, old: str, new: str):
         def get(instance: Any) -> Any:
             deprecated(f"{cls.__name__}.{old}", new)
-            return getattr(instance, new)
+            return _overridden(instance, new, sys._getframe(2).f_code)  # behind __get__
 
         def set_(instance: Any, value: Any) -> None:
             deprecated(f"{cls.__name__}.{old}", new)

@@ -107,7 +107,7 @@ class Editor(LenientBuilder):
         model that differ. Keyframes are joined by name; a model without one of a name contributes its default one.
 
         Args:
-            robot: Model.
+            model: Model to add.
             prefix: Prefix of its names.
             to: Body or "world" that it is fixed to. A free base is fixed if `to` is a body, its frame at `position`.
             position, rotation: Its world in the frame of that body, m and quaternion w x y z.

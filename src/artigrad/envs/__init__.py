@@ -42,7 +42,7 @@ if find_spec("gymnasium") is not None:
     for _name in TASKS:
         gymnasium.register(
             f"artigrad/{_name}-v0",
-            entry_point="artigrad.envs:Env",
+            entry_point="artigrad.envs.gym_env:RegisteredEnv",
             vector_entry_point="artigrad.envs:VectorEnv",
             max_episode_steps=TASKS[_name].max_episode_steps,
             kwargs={"task": _name},

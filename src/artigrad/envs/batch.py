@@ -118,7 +118,21 @@ class Batch:
     def observe(self, state: EnvState) -> Tensor:
         """Return the task's observations, (B, observation_size)."""
         expected = (len(state.q), self.task.observation_size)
-        return self._check("observe", self.task.observe(state), expected, "(batch, observation_size)")
+        observation = self._check("observe", self._call("observe", state), expected, "(batch, observation_size)")
+        places = {x.untyped_storage().data_ptr() for x in state if x.numel()}
+        return observation.clone() if observation.untyped_storage().data_ptr() in places else observation
+
+    def _call(self, name: str, *args: Any) -> Any:
+        """Return the result of a method of the task, after a check that it did not modify a state in place."""
+        given = [(field, x, x._version) for y in args if isinstance(y, EnvState) for field, x in y._asdict().items()]
+        result = getattr(self.task, name)(*args)
+        for field, x, version in given:
+            if x._version != version:
+                raise InputError(
+                    f"{type(self.task).__name__}.{name} modified {field} of a state in place, which moves the robot: copy it "
+                    f"first, {field} = state.{field}.clone()"
+                )
+        return result
 
     def _check(self, name: str, x: Tensor, shape: tuple[int, ...], what: str) -> Tensor:
         """Return the result of a method of the task, after a check of its shape."""
@@ -131,19 +145,25 @@ class Batch:
         """Simulate one environment step, without auto-reset.
 
         An environment whose state overflows keeps its state, gets no reward, is terminated, and has no gradient. Robots are
-        simulated near the origin, where single precision has the highest resolution.
+        simulated near the origin, where single precision has the highest resolution; rewards and terminations get the state
+        where it is.
 
         Args:
           before: State, batch size B.
-          action: Actions (B, nu).
+          action: Actions (B, nu). Controls are those of actions clipped to the limit of the task; rewards get them as given.
           clip: Maximum norms of the cotangents of each environment's state and controls in the backward pass; None: no limit.
         """
         task, offset = self.task, before.q[:, : self.task.num_excluded_positions].detach()
-        before = task.translated(before, -offset)
+        start, before = before, task.translated(before, -offset)
         lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
         act = before.act if task.model.na else before.q[:, :0]
         state = (before.q, before.v, act)[: 3 if task.model.na else 2]
-        u = self._check("controls", task.controls(action), (len(action), task.model.nu), "(batch, nu)")
+        u = self._check(
+            "controls",
+            task.controls(action.clamp(-task.limit, task.limit)),
+            (len(action), task.model.nu),
+            "(batch, nu)",
+        )
         u, *state0 = CotangentClipping.apply(clip, task.num_excluded_positions, lost, self.clip_counts, u, *state)
         states: Any = rollout(self.sim, tuple(state0), u[:, None].expand(-1, task.frame_skip, -1))
         last, previous = ((states.q[:, k], states.v[:, k]) for k in (-1, -2))
@@ -151,10 +171,11 @@ class Batch:
         lost |= ~torch.stack([x.isfinite().all(-1) for x in reached]).all(0)
         kept = (x.detach() for x in (before.q, before.v, before.extras, act))
         q, v, extras, act = (torch.where(lost[:, None], x, y) for x, y in zip(kept, reached, strict=True))
-        after = EnvState(q, v, extras, before.goal, before.steps + 1, act)
-        reward = self._check("reward", task.reward(before, action, after), (len(lost),), "(batch,)")
-        terminated = self._check("terminated", task.terminated(after), (len(lost),), "(batch,)")
-        return BatchStep(task.translated(after, offset), torch.where(lost, 0.0, reward), terminated | lost)
+        after = task.translated(EnvState(q, v, extras, before.goal, before.steps + 1, act), offset)
+        reward = self._call("reward", start, action, after)
+        reward = self._check("reward", reward, (len(lost),), "(batch,)")
+        terminated = self._check("terminated", self._call("terminated", after), (len(lost),), "(batch,)")
+        return BatchStep(after, torch.where(lost, 0.0, reward), terminated | lost)
 
 
 class CotangentClipping(torch.autograd.Function):

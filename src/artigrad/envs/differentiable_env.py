@@ -79,6 +79,8 @@ class DifferentiableEnv(Sealed):
             raise InputError(f"num_envs is an integer of at least 1, not {num_envs!r}")
         if clip is not None and not clip > 0.0:
             raise InputError(f"clip is a positive norm, not {clip!r}")
+        if max_episode_steps is not None and not is_whole(max_episode_steps, 1):
+            raise InputError(f"max_episode_steps is an integer of at least 1, not {max_episode_steps!r}")
         self.batch = Batch(task, device=device, dtype=dtype, threads=threads, **options)
         self.task, self.num_envs, self.clip = self.batch.task, num_envs, clip
         self.max_episode_steps = self.task.max_episode_steps if max_episode_steps is None else max_episode_steps
@@ -137,7 +139,8 @@ class DifferentiableEnv(Sealed):
         after, reward, terminated = self.batch.step(self.state, action, self.clip)
         truncated = (after.steps >= self.max_episode_steps) & ~terminated
         ended = terminated | truncated
-        next_observation = observation = self.batch.observe(after)
+        next_observation = self.batch.observe(after)
+        observation = next_observation.clone()
         if self.batch.device.type != "cpu":  # without a synchronization of the GPU
             initial = self.batch.initial_state(self.random, self.num_envs)
             after = EnvState(*(_where(ended, x, y) for x, y in zip(initial, after, strict=True)))

@@ -7,7 +7,7 @@ simulates from one state to the next.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -83,13 +83,13 @@ class EnvTask(ABC):
       max_episode_steps: Environment steps until an episode is truncated.
       observation_size: Length of an observation.
       limit: Actions lie in [-limit, limit].
-      num_excluded_positions: Number of leading entries of q (horizontal base position) that observations and termination do
-        not depend on. They are subtracted before each step, so rewards may depend on their change only.
+      num_excluded_positions: Number of leading entries of q (horizontal base position) that the motion does not depend on.
+        A step is simulated with these entries at zero, where single precision has the highest resolution.
       extras_size: Length of `EnvState.extras`.
       use_mjdata: If True, `mjdata_extras` replaces `extras`: the quantities are those that MuJoCo's mjData holds after a step,
         from the last evaluation of forces, as Gymnasium's tasks read them.
       goal_size: Length of `EnvState.goal`.
-      options: Keyword arguments of Simulator.
+      options: Keyword arguments of Simulator; every task has a copy of its own.
     """
 
     model: Model
@@ -106,6 +106,12 @@ class EnvTask(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         rename_overrides(cls)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Create a task whose options are a copy of those of its class."""
+        task = super().__new__(cls)
+        task.options = dict(cls.options)
+        return task
 
     def controls(self, action: Tensor) -> Tensor:
         """Return the simulator's controls (B, nu) for actions (B, nu)."""
@@ -150,7 +156,17 @@ class EnvTask(ABC):
 
     @abstractmethod
     def reward(self, before: EnvState, action: Tensor, after: EnvState) -> Tensor:
-        """Return rewards (B,) of a step from `before` to `after`."""
+        """Return rewards (B,) of a step from `before` to `after`.
+
+        Args:
+          before: State before the step.
+          action: Actions as they were given, (B, nu), not clipped to the limit.
+          after: State after the step.
+        """
+
+    def info(self, before: EnvState, action: Tensor, after: EnvState) -> dict[str, Tensor]:
+        """Return further quantities of a step by name, (B,) each: the `info` of Gymnasium's environments."""
+        return {}
 
     def translated(self, state: EnvState, offset: Tensor) -> EnvState:
         """Return the state with `offset` (B, num_excluded_positions) added to the first entries of q and to extras that depend

@@ -29,9 +29,11 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
 
     Attributes:
       state: Current EnvState, batch size 1; None before the first reset.
+      truncate: Truncate episodes at the task's max_episode_steps.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 50}
+    truncate: bool = True
 
     @checked
     def __init__(
@@ -55,6 +57,7 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode, see gymnasium.Env.reset."""
         super().reset(seed=seed)
+        reject_options(options)
         if seed is not None or self.state is None:
             self.random = self.batch.random_source(int(self.np_random.integers(1 << 62)))
         self.state = self.batch.initial_state(self.random, 1)
@@ -63,14 +66,17 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
 
     @torch.no_grad()
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Simulate one step, see gymnasium.Env.step. Truncation is done by Gymnasium's TimeLimit wrapper."""
-        result = self.batch.step(
-            require_reset(self.state), to_actions(self.batch, action, self.action_space.shape or ())[None]
-        )
+        """Simulate one step, see gymnasium.Env.step."""
+        before = require_reset(self.state)
+        actions = to_actions(self.batch, action, self.action_space.shape or ())[None]
+        result = self.batch.step(before, actions)
         self.state = result.state
         self.rendering.show(self.state)
         observation = self.batch.observe(self.state)[0].numpy()
-        return observation, float(result.reward[0]), bool(result.terminated[0]), False, {}
+        task, terminated = self.batch.task, bool(result.terminated[0])
+        truncated = self.truncate and not terminated and int(self.state.steps[0]) >= task.max_episode_steps
+        info = {name: float(x[0]) for name, x in task.info(before, actions, self.state).items()}
+        return observation, float(result.reward[0]), terminated, truncated, info
 
     def render(self) -> Any:
         """Return an image (height, width, 3) if render_mode is "rgb_array", else None."""
@@ -81,6 +87,12 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
         self.rendering.close()
 
 
+class RegisteredEnv(Env):
+    """Env as `gymnasium.make` creates it, whose TimeLimit wrapper truncates episodes."""
+
+    truncate = False
+
+
 def spaces(batch: Batch) -> tuple[gym.spaces.Box, gym.spaces.Box]:
     """Return the observation space and the action space of one environment."""
     task, dtype = batch.task, batch.sim.real.type
@@ -89,12 +101,18 @@ def spaces(batch: Batch) -> tuple[gym.spaces.Box, gym.spaces.Box]:
 
 
 def to_actions(batch: Batch, actions: np.ndarray, shape: tuple[int, ...]) -> torch.Tensor:
-    """Return actions as a tensor, clipped to their limits."""
-    limit = batch.task.limit
+    """Return actions as a tensor."""
     given = numbers("actions", actions)
     if given.shape != shape:
         raise InputError(f"actions are an array {shape}, not {given.shape}")
-    return torch.as_tensor(given, dtype=batch.dtype).clamp(-limit, limit)
+    return torch.as_tensor(given, dtype=batch.dtype)
+
+
+def reject_options(options: dict[str, Any] | None, *known: str) -> None:
+    """Refuse options of a reset that would have no effect."""
+    for name in options or {}:
+        if name not in known:
+            raise InputError(f"options of reset() are {', '.join(known) or 'none'}; not '{name}'")
 
 
 def require_reset(state: EnvState | None) -> EnvState:

@@ -15,7 +15,7 @@ from ..deprecation import renamed
 from ..errors import InputError, is_whole
 from .batch import Batch
 from .env_task import EnvState, EnvTask
-from .gym_env import require_reset, spaces, to_actions
+from .gym_env import reject_options, require_reset, spaces, to_actions
 from .rendering import RENDER_MODES, Rendering
 
 
@@ -53,6 +53,8 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         render_mode: Literal["rgb_array", "human"] | None = None,
         **options: Any,
     ):
+        if max_episode_steps is not None and not is_whole(max_episode_steps, 1):
+            raise InputError(f"max_episode_steps is an integer of at least 1, not {max_episode_steps!r}")
         if not is_whole(num_envs, 1):
             raise InputError(f"num_envs is an integer of at least 1, not {num_envs!r}")
         self.batch, self.num_envs = Batch(task, dtype=dtype, threads=threads, **options), num_envs
@@ -69,22 +71,38 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode in all environments, see gymnasium.vector.VectorEnv.reset."""
+        """Begin episodes, see gymnasium.vector.VectorEnv.reset.
+
+        Args:
+          seed: Seed of the random generator that all environments share.
+          options: {"reset_mask": mask}, a bool array (num_envs,): only these environments begin an episode.
+        """
         if isinstance(seed, list):
             raise InputError("all environments share one random generator: pass one seed")
         super().reset(seed=seed)
+        reject_options(options, "reset_mask")
         if seed is not None or self.state is None:
             self.random = self.batch.random_source(int(self.np_random.integers(1 << 62)))
-        self.state = self.batch.initial_state(self.random, self.num_envs)
-        self.ended[:] = False
+        rows = self._rows((options or {}).get("reset_mask"))
+        initial = self.batch.initial_state(self.random, len(rows))
+        if len(rows) < self.num_envs:
+            initial = EnvState(
+                *(x.index_copy(0, rows, x0) for x, x0 in zip(require_reset(self.state), initial, strict=True))
+            )
+        self.state = initial
+        self.ended[rows.numpy()] = False
         self.rendering.show(self.state)
         return self.batch.observe(self.state).numpy(), {}
 
     @torch.no_grad()
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, given: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Simulate one step of all environments, see gymnasium.vector.VectorEnv.step."""
         before, to_reset = require_reset(self.state), torch.from_numpy(self.ended)
-        state, reward, terminated = self.batch.step(before, self._check(actions))
+        actions = to_actions(self.batch, given, self.action_space.shape or ())
+        state, reward, terminated = self.batch.step(before, actions)
+        info: dict[str, Any] = {}
+        for name, x in self.batch.task.info(before, actions, state).items():
+            info |= {name: x.double().numpy(), f"_{name}": ~self.ended}
         if self.ended.any():
             initial = self.batch.initial_state(self.random, int(self.ended.sum()))
             for x, x0 in zip(state, initial, strict=True):
@@ -94,7 +112,7 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.state, self.ended = state, (terminated | truncated).numpy()
         self.rendering.show(state)
         observation = self.batch.observe(state).numpy()
-        return observation, reward.double().numpy(), terminated.numpy(), truncated.numpy(), {}
+        return observation, reward.double().numpy(), terminated.numpy(), truncated.numpy(), info
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Return an image of each environment if render_mode is "rgb_array", else None."""
@@ -104,5 +122,11 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Close the browser page of render_mode="human"."""
         self.rendering.close()
 
-    def _check(self, actions: np.ndarray) -> torch.Tensor:
-        return to_actions(self.batch, actions, self.action_space.shape or ())
+    def _rows(self, mask: Any) -> torch.Tensor:
+        """Return the indices of the environments that a reset begins anew."""
+        if mask is None:
+            return torch.arange(self.num_envs)
+        given = np.asarray(mask)
+        if given.shape != (self.num_envs,) or given.dtype != bool or not given.any():
+            raise InputError(f"reset_mask is a bool array ({self.num_envs},), True at least once")
+        return torch.from_numpy(given).nonzero()[:, 0]

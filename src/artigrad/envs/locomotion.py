@@ -37,8 +37,6 @@ class Locomotion(EnvTask):
     Args:
       model: Robot in place of Gymnasium's file.
 
-    Attributes:
-      dt: Duration of one environment step, s.
     """
 
     file: str
@@ -52,8 +50,12 @@ class Locomotion(EnvTask):
 
     def __init__(self, model: Model | None = None):
         self.model = model or robot_of("gymnasium", self.file)
-        self.dt = self.model.options.dt * self.frame_skip
         self.observation_size = self.model.nq - self.num_excluded_positions + self.model.nv
+
+    @property
+    def dt(self) -> float:
+        """Duration of one environment step, s."""
+        return float(self.options.get("dt", self.model.options.dt)) * self.frame_skip
 
     def sample_initial_state(self, random: RandomSource, count: int) -> tuple[Tensor, Tensor]:
         q, v = map(random.tensor, self.model.keyframe())
@@ -85,13 +87,25 @@ class Locomotion(EnvTask):
             return state
         return state._replace(extras=torch.cat([state.extras[:, :1] + offset[:, :1], state.extras[:, 1:]], -1))
 
+    def speed(self, before: EnvState, after: EnvState) -> Tensor:
+        """Return the mean velocity along x during a step, (B,), m/s."""
+        return (self.progress(after) - self.progress(before)) / self.dt
+
+    def reward_parts(self, before: EnvState, action: Tensor, after: EnvState) -> dict[str, Tensor]:
+        """Return the parts of the reward, (B,) each, under Gymnasium's names."""
+        return {
+            "reward_forward": self.forward_reward_weight * self.speed(before, after),
+            "reward_survive": self.healthy_reward * ~self.terminated(after),
+            "reward_ctrl": -self.ctrl_cost_weight * action.square().sum(-1),
+        }
+
     def reward(self, before: EnvState, action: Tensor, after: EnvState) -> Tensor:
-        speed = (self.progress(after) - self.progress(before)) / self.dt
-        return (
-            self.forward_reward_weight * speed
-            + self.healthy_reward * ~self.terminated(after)
-            - self.ctrl_cost_weight * action.square().sum(-1)
-        )
+        first, *others = self.reward_parts(before, action, after).values()
+        return sum(others, first)
+
+    def info(self, before: EnvState, action: Tensor, after: EnvState) -> dict[str, Tensor]:
+        place = {"x_position": after.q[:, 0], "x_velocity": self.speed(before, after)}
+        return place | self.reward_parts(before, action, after)
 
 
 class Hopper(Locomotion):
@@ -174,8 +188,9 @@ class Ant(Locomotion):
     def progress(self, state: EnvState) -> Tensor:
         return state.extras[:, 0]
 
-    def reward(self, before: EnvState, action: Tensor, after: EnvState) -> Tensor:
-        return super().reward(before, action, after) - self.contact_cost_weight * after.extras[:, 1:].square().sum(-1)
+    def reward_parts(self, before: EnvState, action: Tensor, after: EnvState) -> dict[str, Tensor]:
+        cost = self.contact_cost_weight * after.extras[:, 1:].square().sum(-1)
+        return super().reward_parts(before, action, after) | {"reward_contact": -cost}
 
     def terminated(self, state: EnvState) -> Tensor:
         height = state.q[:, 2]
@@ -228,9 +243,10 @@ class Humanoid(Locomotion):
     def progress(self, state: EnvState) -> Tensor:
         return state.extras[:, 0]
 
-    def reward(self, before: EnvState, action: Tensor, after: EnvState) -> Tensor:
-        contact_cost = self.contact_cost_weight * after.extras[:, -6 * self.bodies :].square().sum(-1)
-        return super().reward(before, action, after) - contact_cost.clamp(max=self.max_contact_cost)
+    def reward_parts(self, before: EnvState, action: Tensor, after: EnvState) -> dict[str, Tensor]:
+        cost = self.contact_cost_weight * after.extras[:, -6 * self.bodies :].square().sum(-1)
+        parts = super().reward_parts(before, action, after)
+        return parts | {"reward_contact": -cost.clamp(max=self.max_contact_cost)}
 
     def terminated(self, state: EnvState) -> Tensor:
         height = state.q[:, 2]

@@ -5,7 +5,7 @@ There is no critic and no exploration noise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -32,6 +32,13 @@ class BpttSettings(Settings):
     clip: float | None = None
     learning_rate: float = 3e-3
     max_grad_norm: float = 1.0
+
+    def check_ranges(self) -> None:
+        """Refuse settings out of range. Without a critic, returns need no discount."""
+        if self.gamma != 1.0:
+            super().check_ranges()
+            return
+        replace(self, gamma=0.5).check_ranges()
 
 
 class Bptt(Learner):

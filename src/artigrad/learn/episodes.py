@@ -12,31 +12,51 @@ from ..envs import DifferentiableEnv, EnvStep
 
 
 class EpisodeStats:
-    """Returns and lengths of the episodes that ended, and the mean reward."""
+    """Returns and lengths of the whole episodes that ended, and the mean reward.
+
+    Episodes that were under way when the counting began, such as those of a staggered reset, are not counted.
+    """
 
     def __init__(self, env: DifferentiableEnv):
+        self.env = env
+        self.whole = torch.zeros(env.num_envs, dtype=torch.bool, device=env.batch.device)
         self.returns = torch.zeros(env.num_envs, dtype=torch.float64, device=env.batch.device)  # of running episodes
         self.lengths = torch.zeros_like(self.returns)
         # episodes, sum of returns, sum of lengths; steps, sum of rewards
         self.sums = torch.zeros(5, dtype=torch.float64, device=env.batch.device)
         self.latest = {"return": math.nan, "length": math.nan}
 
+    def restart(self) -> None:
+        """Begin to count anew after a reset of all environments."""
+        assert self.env.state is not None
+        self.whole = self.env.state.steps == 0
+        self.returns.zero_()
+        self.lengths.zero_()
+
     @torch.no_grad()
     def add(self, step: EnvStep) -> None:
         """Add the result of an environment step."""
         self.returns += step.reward
         self.lengths += 1.0
-        ended = (step.terminated | step.truncated).double()
-        steps = torch.full_like(ended[0], float(len(ended)))
-        sums = [ended.sum(), (ended * self.returns).sum(), (ended * self.lengths).sum()]
+        over = step.terminated | step.truncated
+        counted = (over & self.whole).double()
+        steps = torch.full_like(counted[0], float(len(counted)))
+        sums = [counted.sum(), (counted * self.returns).sum(), (counted * self.lengths).sum()]
         self.sums += torch.stack([*sums, steps, step.reward.sum().double()])
-        self.returns *= 1.0 - ended
-        self.lengths *= 1.0 - ended
+        self.returns.masked_fill_(over, 0.0)
+        self.lengths.masked_fill_(over, 0.0)
+        self.whole |= over
 
     def metrics(self) -> dict[str, float]:
-        """Return and reset the means: "return" and "length" over the episodes that ended since the last call (the previous
-        values if none did), "reward" over all steps since then."""
+        """Return and reset the means: "return" and "length" over the whole episodes that ended since the last call (the
+        previous values if none did, NaN before the first), "reward" over all steps since then.
+
+        Raises:
+          FloatingPointError: A reward was not finite.
+        """
         count, total, length, steps, rewards = self.sums.tolist()
+        if not math.isfinite(rewards):
+            raise FloatingPointError(f"a reward of {type(self.env.task).__name__} is not finite: check its reward()")
         if count:
             self.latest = {"return": total / count, "length": length / count}
         self.sums.zero_()
@@ -44,11 +64,12 @@ class EpisodeStats:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
-        return {"returns": self.returns, "lengths": self.lengths, "sums": self.sums, "latest": self.latest}
+        names = ("returns", "lengths", "whole", "sums", "latest")
+        return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state of `state_dict`."""
-        for name in ("returns", "lengths", "sums"):
+        for name in ("returns", "lengths", "whole", "sums"):
             getattr(self, name).copy_(state[name])
         self.latest = dict(state["latest"])
 

@@ -17,7 +17,7 @@ from ..errors import InputError, need
 from ..files import existing
 from ..model.state import State
 from ..simulate.results import Trajectory
-from .training import ALGORITHMS, read_checkpoint
+from .training import ALGORITHMS, read_checkpoint, simple_attributes
 
 GYMNASIUM = ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d")
 
@@ -40,6 +40,12 @@ class Player:
         if task is None and self.about["task"] not in TASKS:
             raise InputError(f"{path} was trained for a task of your own, {self.about['task']}: pass task=")
         self.task: EnvTask = TASKS[self.about["task"]](**self.options) if task is None else task
+        if task is None:
+            ours, trained = simple_attributes(self.task), self.about.get("attributes", {})
+            if other := [f"{name}={x!r}" for name, x in trained.items() if ours.get(name) != x]:
+                raise InputError(
+                    f"{path} was trained for {self.about['task']} with {', '.join(other)}: pass this task as task="
+                )
         kind = ALGORITHMS[self.about["algorithm"]]
         known = {field.name for field in fields(kind.Settings)}
         settings = kind.Settings(**{k: v for k, v in learner["settings"].items() if k in known})

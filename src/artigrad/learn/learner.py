@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import torch
@@ -13,9 +14,53 @@ from torch import Tensor, nn
 
 from ..deprecation import rename_overrides, renamed, renamed_arguments
 from ..envs import DifferentiableEnv, EnvState, EnvTask
+from ..errors import InputError, warn
 from .episodes import EpisodeStats
 from .networks import GaussianPolicy
 from .optimizers import average_tensors, clip_and_step
+
+MAX_SKIPPED_STEPS = 100  # optimizer steps
+
+# names of settings, the values they may have, and the check
+RANGES: tuple[tuple[tuple[str, ...], str, Callable[[Any], bool]], ...] = (
+    (("gamma", "ema_decay"), "at least 0 and below 1", lambda x: 0.0 <= x < 1.0),
+    (
+        ("gae_lambda", "td_lambda", "tau", "target_critic_alpha", "real_ratio", "final_lr_fraction"),
+        "between 0 and 1",
+        lambda x: 0.0 <= x <= 1.0,
+    ),
+    (
+        ("learning_rate", "actor_learning_rate", "critic_learning_rate", "model_learning_rate", "max_grad_norm"),
+        "a number above 0",
+        lambda x: x > 0.0,
+    ),
+    (
+        ("clip_coef", "clip", "target_kl", "horizon_seconds", "alpha", "max_action_change", "gradient_threshold"),
+        "a number above 0",
+        lambda x: x > 0.0,
+    ),
+    (
+        ("saturation_threshold", "saturation_weight", "exploration_std", "gradient_loss_weight", "extra_sample_std"),
+        "a number of at least 0",
+        lambda x: x >= 0.0,
+    ),
+    (
+        ("num_envs", "max_episode_steps", "num_steps", "horizon", "update_epochs", "num_minibatches", "batch_size"),
+        "a whole number of at least 1",
+        lambda x: x >= 1,
+    ),
+    (
+        ("buffer_size", "policy_frequency", "lr_decay_steps", "ensemble_size", "num_elites", "num_particles"),
+        "a whole number of at least 1",
+        lambda x: x >= 1,
+    ),
+    (
+        ("critic_iterations", "num_critic_minibatches", "critic_updates", "model_epochs", "model_train_frequency"),
+        "a whole number of at least 1",
+        lambda x: x >= 1,
+    ),
+    (("learning_starts", "num_extra_samples"), "a whole number of at least 0", lambda x: x >= 0),
+)
 
 
 @renamed(envs="num_envs", episode="max_episode_steps", average="ema_decay")
@@ -39,6 +84,14 @@ class Settings:
     max_episode_steps: int | None = None
     ema_decay: float = 0.0
     seed: int = 0
+
+    def check_ranges(self) -> None:
+        """Refuse settings out of range, with an InputError that names the setting."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            for names, allowed, holds in RANGES:
+                if field.name in names and value is not None and not holds(value):
+                    raise InputError(f"{field.name} of {type(self).__name__} is {allowed}, not {value!r}")
 
 
 @renamed(count="world_size", total="all_reduce_sum", mean="all_reduce_mean")
@@ -105,6 +158,8 @@ class Learner(ABC):
     ):
         self.settings: Any = settings or self.Settings()
         s = self.settings
+        s.check_ranges()
+        self.ema_updates = self.skipped_steps = 0
         torch.manual_seed(s.seed)  # initial weights are drawn on the CPU, equal for all devices
         self.process_group = process_group or ProcessGroup()
         seed = s.seed + 1_000_003 * self.process_group.rank
@@ -124,6 +179,7 @@ class Learner(ABC):
         self.ema_policy: Any = self.register("ema_policy", copy.deepcopy(self.policy)) if s.ema_decay else self.policy
         self.setup()
         self.observation = self.env.reset(stagger=True)
+        self.episode_stats.restart()
 
     @staticmethod
     def make_policy(task: EnvTask, settings: Any) -> nn.Module:
@@ -140,10 +196,13 @@ class Learner(ABC):
 
     @torch.no_grad()
     def update_ema(self) -> None:
-        """Update `ema_policy`; call it after each `update`."""
+        """Update `ema_policy`; call it after each `update`. The average has no bias toward the untrained policy."""
         if self.ema_policy is not self.policy:
+            self.ema_updates += 1
+            decay = self.settings.ema_decay
+            weight = (1.0 - decay) / (1.0 - decay**self.ema_updates)
             for average, new in zip(self.ema_policy.parameters(), self.policy.parameters(), strict=True):
-                average.lerp_(new, 1.0 - self.settings.ema_decay)
+                average.lerp_(new, weight)
             for average, new in zip(self.ema_policy.buffers(), self.policy.buffers(), strict=True):
                 average.copy_(new)
 
@@ -163,8 +222,23 @@ class Learner(ABC):
         return self.modules[name]
 
     def clip_and_step(self, optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter]) -> float:
-        """Clip gradients to `max_grad_norm`, take an optimizer step, and return the norm before clipping."""
-        return clip_and_step(optimizer, parameters, self.settings.max_grad_norm)
+        """Clip gradients to `max_grad_norm`, take an optimizer step, and return the norm before clipping.
+
+        A gradient that is not finite is skipped, with a warning at the first one.
+
+        Raises:
+          FloatingPointError: MAX_SKIPPED_STEPS gradients in succession were not finite.
+        """
+        norm = clip_and_step(optimizer, parameters, self.settings.max_grad_norm)
+        self.skipped_steps = self.skipped_steps + 1 if math.isnan(norm) else 0
+        if self.skipped_steps == 1:
+            warn(f"after {self.steps} steps a gradient of the training is not finite; its optimizer step is skipped")
+        if self.skipped_steps == MAX_SKIPPED_STEPS:
+            raise FloatingPointError(
+                f"after {self.steps} steps {MAX_SKIPPED_STEPS} gradients in succession are not finite, so that nothing is "
+                "learned: check the rewards and observations of the task, or lower the learning rates"
+            )
+        return norm
 
     def average_gradients(self, parameters: list[nn.Parameter], values: Tensor | None = None) -> list[float]:
         """Replace the gradients of the parameters by their means over the process group.
@@ -194,6 +268,7 @@ class Learner(ABC):
         assert env.state is not None
         return {
             "steps": self.steps,
+            "ema_updates": self.ema_updates,
             "settings": asdict(self.settings),
             "modules": {name: part.state_dict() for name, part in self.modules.items()},
             "env_state": [x.detach() for x in env.state],
@@ -203,7 +278,7 @@ class Learner(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state of `state_dict`."""
-        self.steps = state["steps"]
+        self.steps, self.ema_updates = state["steps"], state["ema_updates"]
         for name, part in self.modules.items():
             part.load_state_dict(state["modules"][name])
         self.env.state = EnvState(*(x.to(self.device) for x in state["env_state"]))

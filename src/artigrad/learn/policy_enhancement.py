@@ -134,6 +134,7 @@ class PolicyEnhancement(Sac):
         s, env, rows = self.settings, self.env, []
         if s.num_steps is None:
             self.observation = env.reset()
+            self.episode_stats.restart()
         for _ in range(s.num_steps or env.max_episode_steps):
             state = env.state
             assert state is not None

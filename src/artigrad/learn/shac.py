@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from ..deprecation import renamed
+from ..errors import InputError
 from .episodes import lambda_returns
 from .learner import Learner, Settings
 from .networks import mlp
@@ -185,7 +186,7 @@ class Shac(Learner):
         s, env, policy = self.settings, self.env, self.policy
         observation, rows = env.detach(), []
         objective = torch.zeros(s.num_envs, device=self.device)
-        discount = torch.ones(s.num_envs, device=self.device)
+        discount, any_gradient = torch.ones(s.num_envs, device=self.device), False
         for t in range(horizon):
             noise, discount_before = self.noise(s.num_envs, env.action_size), discount
             x = policy.pre_tanh(observation, noise)
@@ -194,6 +195,7 @@ class Shac(Learner):
             step = env.step(policy.limit * torch.tanh(x))
             ended = step.terminated | step.truncated
             objective = objective + discount * step.reward
+            any_gradient |= step.reward.requires_grad
             bootstrap = ended if t < horizon - 1 else torch.ones_like(ended)
             if self.device.type != "cpu" or bootstrap.any():  # without a synchronization of the GPU
                 value = s.gamma * discount * self.value(step.next_observation)
@@ -203,6 +205,11 @@ class Shac(Learner):
             rows.append([x.detach() for x in row])
             observation = step.observation
             self.episode_stats.add(step)
+        if not any_gradient:
+            raise InputError(
+                f"no reward of {type(env.task).__name__} has a gradient with respect to states or actions, which SHAC follows: "
+                "write it in differentiable operations of PyTorch (no detach, item, round or NumPy), or train by ppo or sac"
+            )
         self.rollout = [torch.stack(x) for x in zip(*rows, strict=True)]
         parameters = list(policy.parameters())
         gradient = flatten(torch.autograd.grad(-objective.sum(), parameters)) / (s.num_envs * horizon)

@@ -87,7 +87,10 @@ class Training:
             options = TASK_OPTIONS.get(name, {}) | (options or {})
         else:
             name, options = task_name(type(task)), options or {}
+        given = task if isinstance(task, EnvTask) else None
         self.about: dict[str, Any] = {"task": name, "algorithm": algorithm, "options": options}
+        if given is not None:
+            self.about["attributes"] = simple_attributes(given)
         kind = ALGORITHMS[algorithm]
         settings = translate(settings, kind.Settings._renamed, kind.Settings.__name__)  # type: ignore[attr-defined]
         known = [field.name for field in fields(kind.Settings)]
@@ -229,6 +232,13 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _comparable(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings with lists as tuples, so that they compare equal."""
     return {name: tuple(x) if isinstance(x, list) else x for name, x in settings.items()}
+
+
+def simple_attributes(task: EnvTask) -> dict[str, Any]:
+    """Return the numbers, names and truths among the attributes of a task, which tell it from others of its class."""
+    kinds = (bool, int, float, str)
+    found = {**vars(task), **task.options}
+    return {name: x for name, x in sorted(found.items()) if isinstance(x, kinds)} | {"frame_skip": task.frame_skip}
 
 
 def task_name(kind: type[EnvTask]) -> str:
