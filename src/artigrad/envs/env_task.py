@@ -89,7 +89,7 @@ class EnvTask(ABC):
       use_mjdata: If True, `mjdata_extras` replaces `extras`: the quantities are those that MuJoCo's mjData holds after a step,
         from the last evaluation of forces, as Gymnasium's tasks read them.
       goal_size: Length of `EnvState.goal`.
-      options: Keyword arguments of Simulator; every task has a copy of its own.
+      options: Keyword arguments of Simulator; each instance has its copy.
     """
 
     model: Model

@@ -235,7 +235,7 @@ def _comparable(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def simple_attributes(task: EnvTask) -> dict[str, Any]:
-    """Return the numbers, names and truths among the attributes of a task, which tell it from others of its class."""
+    """Return the numbers, names and truths among the attributes of a task, which distinguish it from others of its class."""
     kinds = (bool, int, float, str)
     found = {**vars(task), **task.options}
     return {name: x for name, x in sorted(found.items()) if isinstance(x, kinds)} | {"frame_skip": task.frame_skip}
