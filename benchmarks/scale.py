@@ -1,6 +1,6 @@
 """Many bodies, pairs, meshes, tendons: `python -m benchmarks.scale [--quick] [--only PART] [--out FOLDER]`.
 
-A step of ours beside `mj_step` at its best settings (Newton, sparse or dense and islands as MuJoCo chooses, warm start), from
+A step of ours beside `mj_step` at its best settings (Newton, islands and sparse matrices as MuJoCo chooses, warm start), from
 the same state, one robot, f64, one thread. Every round times every row of a scene once, so that
 ratios are of the same moment, in seconds of the core it ran on.
 """

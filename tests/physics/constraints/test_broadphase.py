@@ -1,5 +1,6 @@
 """The broad phase finds the contacts that a visit to every pair finds, in the same order and with the same bits."""
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -78,3 +79,17 @@ def test_broad_phase_with_one_body_that_is_lost(monkeypatch: pytest.MonkeyPatch)
     assert np.isfinite(swept[:, 12:]).any()
     monkeypatch.setattr(soft_problem, "MANY_PAIRS", 10**9)
     assert np.array_equal(swept, lost(), equal_nan=True)
+
+
+def test_a_step_of_a_crowded_scene_is_mujocos():
+    for seed in (8, 9):
+        text = scattered(np.random.default_rng(seed), 40, 0.6)
+        m = mujoco.MjModel.from_xml_string(text)
+        m.opt.tolerance, m.opt.iterations, m.opt.ls_iterations, m.opt.ls_tolerance = 0.0, 100, 200, 1e-15
+        d, model = mujoco.MjData(m), ag.load(text)
+        d.qvel[:] = np.random.default_rng(seed).normal(size=m.nv)
+        start = ag.State(d.qpos.copy(), d.qvel.copy())
+        mujoco.mj_step(m, d)
+        assert d.ncon > 20
+        ours = ag.Simulator(model, threads=1, max_contacts=600).step(start)
+        np.testing.assert_allclose(ours.v, d.qvel, rtol=0, atol=1e-6 * np.abs(d.qvel).max())
