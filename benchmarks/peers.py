@@ -165,7 +165,7 @@ def check_mujoco(model: ag.Model, state: ag.State, u: np.ndarray, dt: float) -> 
     m, d = mujoco_robot(model, dt)
     d.qpos[:], d.qvel[:], d.ctrl[:] = state.q, state.v, u
     mujoco.mj_forward(m, d)
-    apart = {"acceleration of MuJoCo": _apart(d.qacc, sim.acceleration(state, u))}
+    apart = {"acceleration of MuJoCo": _apart(d.qacc, sim.forward_dynamics(state, u))}
     mujoco.mj_step(m, d, nstep=1000)
     apart["MuJoCo after 1000 steps"] = _apart(d.qpos, sim.rollout(state, np.tile(u, (1000, 1))).final.q)
     return _only_rounding(apart)
@@ -176,7 +176,7 @@ def _check_pinocchio(model: ag.Model, state: ag.State, u: np.ndarray, dt: float)
     q, v = pinocchio_state(state)
     theirs = np.array(pin.aba(robot, robot.createData(), q, v, pinocchio_torque(model, u)))
     theirs[:3] = _rotation(state) @ (theirs[:3] + np.cross(v[3:6], v[:3]))  # from the moving axes to the world's
-    ours = ag.Simulator(model, dt).acceleration(state, u)
+    ours = ag.Simulator(model, dt).forward_dynamics(state, u)
     return _only_rounding({"acceleration of Pinocchio": _apart(theirs, ours)})
 
 

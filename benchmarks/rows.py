@@ -117,7 +117,7 @@ class Ours:
     def random(cls, model: ag.Model, robots: int, steps: int, *args: Any, **options: Any) -> Ours:
         """Random states, and controls that are random and small."""
         rng = np.random.default_rng(0)
-        q = ag.move(model, model.keyframe().q, 0.2 * rng.normal(size=(robots, model.nv)))
+        q = ag.integrate(model, model.keyframe().q, 0.2 * rng.normal(size=(robots, model.nv)))
         v, u = (0.2 * rng.normal(size=(robots, *shape)) for shape in ((model.nv,), (steps, model.nu)))
         state, u = (ag.State(q, v), u) if robots > 1 else (ag.State(q[0], v[0]), u[0])
         return cls(model, state, u, *args, **options)

@@ -53,7 +53,7 @@ def _compare(model: ag.Model, m: mujoco.MjModel, states: int, seed: int, far: fl
     rng, d, names = np.random.default_rng(seed), mujoco.MjData(m), Names(m)
     state, u = random_state(model, rng, states), rng.normal(size=(states, model.nu))
     home = np.broadcast_to(model.keyframe().q, state.q.shape)
-    state = state._replace(q=tangent.move(model, home, far * tangent.difference(model, home, state.q)))
+    state = state._replace(q=tangent.integrate(model, home, far * tangent.difference(model, home, state.q)))
     nearly = copy(m)
     nearly.geom_margin[:] += ROUNDED
     nearly.pair_margin[:] += ROUNDED
@@ -63,7 +63,7 @@ def _compare(model: ag.Model, m: mujoco.MjModel, states: int, seed: int, far: fl
         sim = ag.Simulator(
             model, **({"law": ag.SoftOptions(iterations=100), "max_contacts": 4096} if model.has_contact else {})
         )
-        free, traj = sim.acceleration(state, u), sim.rollout(state, u[:, None])
+        free, traj = sim.forward_dynamics(state, u), sim.rollout(state, u[:, None])
         (here, _), given = sim.checks.state(state), sim.checks.params(None, states)
         rates, driven = (np.array(sim.engine.query(what, here, u, given)) for what in ("sensing", "driving"))
         readings = sim.sensors(state, u) if model.sensors else {}

@@ -40,7 +40,7 @@ def inputs(lead=(2,), seed=0):
     """Arrays by name: robots that slide on the floor, moving, pushed; and fields of params."""
     rng, m = np.random.default_rng(seed), MODEL
     q = np.array(ag.Simulator(m).reset().q)
-    q = ag.move(m, np.broadcast_to(q, (*lead, m.nq)), 0.003 * rng.normal(size=(*lead, m.nv)))
+    q = ag.integrate(m, np.broadcast_to(q, (*lead, m.nq)), 0.003 * rng.normal(size=(*lead, m.nv)))
     shapes = {
         "v": (m.nv,),
         "u": (m.nu,),

@@ -55,7 +55,7 @@ def touching(sim: ag.Simulator, rng: np.random.Generator) -> tuple[ag.State, boo
 
 def _starts(sim: ag.Simulator, rng: np.random.Generator) -> Iterator[ag.State]:
     m = sim.model
-    q = tangent.move(m, m.keyframe().q, 0.02 * rng.normal(size=m.nv))
+    q = tangent.integrate(m, m.keyframe().q, 0.02 * rng.normal(size=m.nv))
     state = ag.State(q, 0.1 * rng.normal(size=m.nv), rng.uniform(0.1, 0.9, size=m.na))
     yield _raised(sim, state) if m.name == "scene" else state
     for _ in range(5 if sim.contact_names else 0):
@@ -96,7 +96,7 @@ def _rough(sim: ag.Simulator, state: ag.State, u: np.ndarray, inputs: list[str],
 
     start = state.map(lambda x: np.tile(x, (n + 1, 1)))
     tiny = TINY * rng.normal(size=(n + 1, m.nv)) * (np.arange(n + 1) > 0)[:, None]
-    near = after(start._replace(q=tangent.move(m, start.q, tiny)), np.tile(u, (n + 1, 1, 1)))
+    near = after(start._replace(q=tangent.integrate(m, start.q, tiny)), np.tile(u, (n + 1, 1, 1)))
     if np.abs(near - near[0]).max() > 1e-6 * max(1.0, np.abs(near[0]).max()):
         return "rounding decides what touches"
     for what in inputs:

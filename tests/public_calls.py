@@ -211,8 +211,8 @@ def simulators():
         yield name, Call(getattr(owner, method), arguments, trajectory | {"dparams": ("params", "parameter")})
     yield "vjp forces", Call(ball().vjp, {"traj": touching, "force_bar": np.zeros((3, 1, 3))}, trajectory)
     yield "linearize", Call(sim.linearize, {"state": state, "u": u[0], **params}, STATE)
-    yield "acceleration", Call(sim.acceleration, {"state": state, "u": u[0], **params}, STATE)
-    yield "acceleration_vjp", Call(sim.acceleration_vjp, {"state": state, "u": u[0], "bar": bar, **params}, STATE)
+    yield "forward_dynamics", Call(sim.forward_dynamics, {"state": state, "u": u[0], **params}, STATE)
+    yield "acceleration_vjp", Call(sim.forward_dynamics_vjp, {"state": state, "u": u[0], "bar": bar, **params}, STATE)
     yield "inverse_dynamics", Call(sim.inverse_dynamics, {"state": state, "a": bar, **params}, STATE)
     yield (
         "inverse_dynamics_vjp",
@@ -282,7 +282,7 @@ def models():
     """Model, Params and functions of models."""
     m = cart().model
     q, d = m.keyframe().q, np.zeros(m.nv)
-    yield "move", Call(ag.move, {"model": m, "q": q, "d": d}, {"model": ("Model",)})
+    yield "integrate", Call(ag.integrate, {"model": m, "q": q, "d": d}, {"model": ("Model",)})
     yield "difference", Call(ag.difference, {"model": m, "q_from": q, "q_to": q}, {"model": ("Model",)})
     yield "to_tangent", Call(ag.to_tangent, {"model": m, "q": q, "q_bar": q}, {"model": ("Model",)})
     yield "to_ambient", Call(ag.to_ambient, {"model": m, "q": q, "tangent_bar": d}, {"model": ("Model",)})
@@ -584,7 +584,7 @@ def control():
     arguments = {"model": m, "target": state, "Q": 1.0, "R": 1.0, "final": np.ones(4), "u_target": 0.0}
     yield "Quadratic", Call(Quadratic, arguments, {"target": ("q", "v"), "model": ("target",), "u_target": ("u",)})
     upright = ag.State(np.array([0.0, np.pi]), np.zeros(2))
-    upright = upright if np.abs(sim.acceleration(upright)).max() < 1e-9 else state
+    upright = upright if np.abs(sim.forward_dynamics(upright)).max() < 1e-9 else state
     yield (
         "lqr",
         Call(

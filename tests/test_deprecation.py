@@ -156,6 +156,17 @@ def test_tendons_keep_their_old_names():
     assert builder.build().params.tendon_invweight0 == [0.25]
 
 
+def test_forward_dynamics_and_integrate_keep_their_old_names():
+    import artigrad as ag
+
+    sim = ag.Simulator(ag.robots.pendulum())
+    state = sim.state()
+    with pytest.warns(DeprecationWarning, match=r"Simulator\.acceleration is deprecated .* use forward_dynamics"):
+        assert (sim.acceleration(state) == sim.forward_dynamics(state)).all()
+    with pytest.warns(DeprecationWarning, match=r"artigrad\.move is deprecated .* use artigrad\.integrate"):
+        assert ag.move is ag.integrate
+
+
 def test_changelog_lists_renamed_names():
     root = Path(errors.__file__).parent
     text = (root.parent.parent / "CHANGELOG.md").read_text()

@@ -12,6 +12,7 @@ from .build.builder import ModelBuilder
 from .build.edit import edit
 from .build.scene import scene
 from .compiler import Cuda, StagingError
+from .deprecation import module_getattr
 from .errors import ContactError, DeviceError, InputError, ModelError
 from .fit import Fit, Parameter, Recording, fit
 from .formats.load import load
@@ -21,7 +22,7 @@ from .model.model import Model
 from .model.options import HardOptions, Options, SoftOptions
 from .model.params import Params
 from .model.state import State
-from .model.tangent import difference, move, to_ambient, to_tangent
+from .model.tangent import difference, integrate, to_ambient, to_tangent
 from .model.visuals import Visual
 from .simulate.checkpoints import Binomial, EveryKth, EveryStep
 from .simulate.cotangents import GradientOptions
@@ -30,6 +31,8 @@ from .simulate.policy_loop import Network
 from .simulate.results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .simulate.simulator import Simulator
 from .view import play, view
+
+__getattr__ = module_getattr(__name__, {"move": "integrate"})
 
 __all__ = [
     "Binomial",
@@ -68,8 +71,8 @@ __all__ = [
     "edit",
     "fit",
     "gradcheck",
+    "integrate",
     "load",
-    "move",
     "play",
     "robots",
     "save",

@@ -33,7 +33,7 @@ def kernels(dtype):
         sim.vjp(sim.rollout(state, u[0]), state.q)
         sim.jvp(sim.rollout(state, u[0]), du=u[0])
         sim.outputs_vjp(state, sim.outputs(state))
-        sim.acceleration_vjp(state, u[:, 0], sim.acceleration(state, u[:, 0]))
+        sim.forward_dynamics_vjp(state, u[:, 0], sim.forward_dynamics(state, u[:, 0]))
         sim.inverse_dynamics_vjp(state, state.v, sim.inverse_dynamics(state, state.v))
         sim.mass_matrix_vjp(state, sim.mass_matrix(state))
         found = dict(device.staged)

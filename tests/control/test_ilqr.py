@@ -139,7 +139,7 @@ def test_unequal_weights_of_a_turn_end_at_an_optimum():
         b.actuator(f"rotor{k}", site=f"rotor{k}", gear=(0, 0, 1, 0, 0, 0.05 * (-1) ** k))
     sim = ag.Simulator(b.build(), dt=0.02, threads=1)
     m, start = sim.model, sim.reset()
-    target = ag.State(ag.move(m, start.q, np.array([1.0, 0.5, 0.7, 1.5, -1.0, 1.2])), np.zeros(6))
+    target = ag.State(ag.integrate(m, start.q, np.array([1.0, 0.5, 0.7, 1.5, -1.0, 1.2])), np.zeros(6))
     weights = {"Q": [*[0.1] * 3, 1, 0.2, 0.05, *[0.01] * 6], "R": 1e-2, "final": [*[5.0] * 3, 20, 4, 1, *[1.0] * 6]}
     cost = Quadratic(m, target, u_target=9.81 / 4, **weights)
     plan = ilqr(sim, cost, start, np.full((40, 4), 9.81 / 4), iterations=300, tolerance=1e-13)

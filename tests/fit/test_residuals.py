@@ -24,7 +24,7 @@ def problem(robot, seen, every=1):
     traj = sim.rollout(sim.reset(), np.repeat(u, every, 0))
     q, v = traj.q[::every], traj.v[::every]
     sites = sim.sites(ag.State(q, v))
-    q = ag.move(model, q, 0.02 * rng.standard_normal(v.shape))
+    q = ag.integrate(model, q, 0.02 * rng.standard_normal(v.shape))
     measured = {"q": q, "v": v + 0.02 * rng.standard_normal(v.shape), "sites": sites}
     data = ag.Recording(**{k: measured[k] for k in seen}, u=u, dt=0.005 * every)
     chosen = Parametrization(model.params, NAMES[robot], {})

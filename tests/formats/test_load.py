@@ -31,7 +31,7 @@ def agrees(text, seed=0, **options):
     d.qpos[:], d.qvel[:], d.ctrl[:] = *state, u
     mujoco.mj_forward(m, d)
     sim = ag.Simulator(model)
-    np.testing.assert_allclose(sim.acceleration(state, u), d.qacc, atol=1e-9, rtol=1e-9)
+    np.testing.assert_allclose(sim.forward_dynamics(state, u), d.qacc, atol=1e-9, rtol=1e-9)
     np.testing.assert_allclose(sim.sites(state), d.site_xpos, atol=1e-12)
     np.testing.assert_allclose(sim.reset("reference").q, m.qpos0)
     return model
@@ -119,7 +119,7 @@ def test_the_order_of_u_is_that_of_the_file():
     model = ag.load(mjcf(ARM, motors), strict=False)
     assert model.actuators == ("a", "b")
     sim = ag.Simulator(model)
-    still, pushed, other = (sim.acceleration(sim.reset(), u) for u in ([0.0, 0.0], [0.0, 1.0], [1.0, 0.0]))
+    still, pushed, other = (sim.forward_dynamics(sim.reset(), u) for u in ([0.0, 0.0], [0.0, 1.0], [1.0, 0.0]))
     assert (other == still).all() and (pushed != still).all()
 
 
@@ -301,7 +301,7 @@ def test_urdf():
     assert (free.params.force_range == [-5, 5]).all() and (free.params.control_range == [-5, 5]).all()
     servo = ag.load(text, motors="position", gains=(30.0, 2.0))
     assert (servo.params.control_range == [-1, 1]).all() and (servo.params.force_range == [-5, 5]).all()
-    assert ag.Simulator(servo).acceleration(servo.keyframe(), [0.1]) > 0
+    assert ag.Simulator(servo).forward_dynamics(servo.keyframe(), [0.1]) > 0
     assert ag.load(text, motors="velocity", gains=(0.0, 2.0)).params.gain == [2.0]
     motor = ag.load(text, motors="servo", gains=30.0)
     assert (motor.servos, motor.params.gain, motor.params.max_velocity) == ((0,), [30.0], [3.0]) and not motor.notes

@@ -66,7 +66,7 @@ def test_agrees_with_mujoco(path):
     u = rng.normal(size=(SAMPLES, model.nu))
     zero = np.zeros((SAMPLES, model.nv))
     out, M, bias = sim.outputs(state), sim.mass_matrix(state), sim.inverse_dynamics(state, zero)
-    a = sim.acceleration(state, u)
+    a = sim.forward_dynamics(state, u)
     forces = sim.inverse_dynamics(state, a) - bias - np.einsum("bij,bj->bi", M, a)
     close(forces, 0 * forces, 1e-9 * max(1.0, np.abs(a).max(initial=0.0)))
     for k in range(SAMPLES):

@@ -21,7 +21,7 @@ def same_in_mujoco(model, path):
     m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     d, rng, sim = mujoco.MjData(m), np.random.default_rng(0), ag.Simulator(model)
     state, u = random_state(model, rng, 2), rng.normal(size=(2, model.nu))
-    a, sites = sim.acceleration(state, u), sim.sites(state)
+    a, sites = sim.forward_dynamics(state, u), sim.sites(state)
     order = [model.site(m.site(s).name) for s in range(m.nsite)]
     for k in range(2):
         d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = state.q[k], state.v[k], state.act[k], u[k]
@@ -135,8 +135,8 @@ def test_round_trip_of_random_trees(seed, tmp_path):
     again = ag.load(tmp_path / "saved.xml")
     state = random_state(model, np.random.default_rng(seed))
     q, v = (np.concatenate([entries(model, i, k) for i in order(model, again)]) for k in (0, 1))  # branch by branch
-    one = ag.Simulator(model).acceleration(state, params=params)
-    other = ag.Simulator(again).acceleration(ag.State(state.q[q], state.v[v]))
+    one = ag.Simulator(model).forward_dynamics(state, params=params)
+    other = ag.Simulator(again).forward_dynamics(ag.State(state.q[q], state.v[v]))
     np.testing.assert_allclose(one[v], other, rtol=1e-8, atol=1e-8)
 
 

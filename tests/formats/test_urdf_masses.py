@@ -53,7 +53,7 @@ def test_masses_are_taken_at_their_word(name):
     M = pin.crba(theirs, data, q)
     np.testing.assert_allclose(sim.mass_matrix(ag.State(q, v)), np.triu(M) + np.triu(M, 1).T, atol=1e-12)
     a = pin.aba(theirs, data, q, v, np.zeros(model.nv))
-    np.testing.assert_allclose(sim.acceleration(ag.State(q, v)), a, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sim.forward_dynamics(ag.State(q, v)), a, rtol=1e-9, atol=1e-9)
 
 
 def test_what_no_body_can_have_is_noted():

@@ -254,7 +254,7 @@ def bits(case):
         sim = ag.Simulator(case.model, dtype=dtype, threads=1)
         rng, count = case.rng, sim.lanes + 2
         state = ag.State(
-            ag.move(
+            ag.integrate(
                 case.model, np.repeat(case.state.q[None], count, 0), 0.02 * rng.normal(size=(count, case.model.nv))
             ),
             case.state.v + 0.2 * rng.normal(size=(count, case.model.nv)),

@@ -22,7 +22,7 @@ BATCH, STEPS = 4, 5
 def inputs():
     """q, v, u and masses of robots on their feet."""
     rng = np.random.default_rng(0)
-    q = ag.move(MODEL, SIM.reset(batch=BATCH).q, 0.02 * rng.normal(size=(BATCH, MODEL.nv)))
+    q = ag.integrate(MODEL, SIM.reset(batch=BATCH).q, 0.02 * rng.normal(size=(BATCH, MODEL.nv)))
     q[:, 2] -= 0.01
     u = MODEL.keyframe_control() + 0.1 * rng.normal(size=(BATCH, STEPS, MODEL.nu))
     return q, 0.1 * rng.normal(size=(BATCH, MODEL.nv)), u, np.array(MODEL.params.mass)

@@ -26,7 +26,10 @@ def functions(sim, rng, state):
 
     return {
         "outputs": (outputs, sim.outputs_vjp(state, bars)),
-        "acceleration": (lambda s, p: sim.acceleration(s, u, params=p) @ bar, sim.acceleration_vjp(state, u, bar)),
+        "acceleration": (
+            lambda s, p: sim.forward_dynamics(s, u, params=p) @ bar,
+            sim.forward_dynamics_vjp(state, u, bar),
+        ),
         "inverse": (lambda s, p: sim.inverse_dynamics(s, a, params=p) @ bar, sim.inverse_dynamics_vjp(state, a, bar)),
         "mass_matrix": (lambda s, p: np.sum(sim.mass_matrix(s, params=p) * M_bar), sim.mass_matrix_vjp(state, M_bar)),
     }
@@ -47,7 +50,7 @@ def test_query_gradients(model, name):
     tangent = ag.to_tangent(model, state.q, grad.q)
     for _ in range(5):
         d = rng.normal(size=model.nv)
-        check(lambda h, d=d: f(ag.State(ag.move(model, state.q, h * d), state.v), p), tangent @ d, 1e-4)
+        check(lambda h, d=d: f(ag.State(ag.integrate(model, state.q, h * d), state.v), p), tangent @ d, 1e-4)
         check(lambda h, d=d: f(ag.State(state.q, state.v + h * d), p), grad.v @ d, 1e-4)
     for field in p:
         x = p[field]
@@ -72,10 +75,10 @@ def test_gradient_of_accelerations_to_inputs():
     )
     slope = sim.inverse_dynamics_vjp(state, a, bar).a
     np.testing.assert_allclose(slope, sim.mass_matrix(state) @ bar, atol=1e-12)  # dID/da = M
-    u_bar = sim.acceleration_vjp(state, u, bar).u
+    u_bar = sim.forward_dynamics_vjp(state, u, bar).u
     for k in range(model.nu):
         d = np.eye(model.nu)[k]
-        check(lambda h, d=d: sim.acceleration(state, u + h * d) @ bar, u_bar[k], 1e-4)
+        check(lambda h, d=d: sim.forward_dynamics(state, u + h * d) @ bar, u_bar[k], 1e-4)
 
 
 def test_loss_on_sites_along_a_trajectory():

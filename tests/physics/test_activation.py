@@ -76,7 +76,7 @@ def test_forces_equal_mujocos(model):
         d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = *(x[k] for x in state), u[k, 0]
         mujoco.mj_forward(m, d)
         np.testing.assert_allclose(readings[k], d.sensordata, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(sim.acceleration(state.map(lambda x, k=k: x[k]), u[k, 0]), d.qacc, rtol=1e-9)
+        np.testing.assert_allclose(sim.forward_dynamics(state.map(lambda x, k=k: x[k]), u[k, 0]), d.qacc, rtol=1e-9)
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])

@@ -38,7 +38,7 @@ def model():
 def given(model, batch, seed=0):
     """States, activations and controls of up to many turns."""
     rng = np.random.default_rng(seed)
-    q = tangent.move(model, np.tile(model.keyframe().q, (batch, 1)), 2 * rng.normal(size=(batch, model.nv)))
+    q = tangent.integrate(model, np.tile(model.keyframe().q, (batch, 1)), 2 * rng.normal(size=(batch, model.nv)))
     act = 4 * rng.normal(size=(batch, model.na))
     return ag.State(q, rng.normal(size=(batch, model.nv)), act), 5 * rng.normal(size=(batch, model.nu))
 
@@ -86,7 +86,7 @@ def test_gradients_by_differences(model, integrator):
         """Of every robot."""
         here, there, params = state, u, None
         if name == "q":
-            here = here._replace(q=tangent.move(model, state.q, h * moved[name]))
+            here = here._replace(q=tangent.integrate(model, state.q, h * moved[name]))
         elif name in ("v", "act"):
             here = here._replace(**{name: getattr(state, name) + h * moved[name]})
         elif name == "u":

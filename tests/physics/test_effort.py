@@ -101,7 +101,7 @@ def test_without_actuators_gravity_is_not_compensated():
         d = mujoco.MjData(m)
         d.qpos[:] = 0.3, -0.2, 0.1
         mujoco.mj_forward(m, d)
-        np.testing.assert_allclose(sim.acceleration(ag.State(d.qpos, d.qvel), d.ctrl), d.qacc, atol=1e-10)
+        np.testing.assert_allclose(sim.forward_dynamics(ag.State(d.qpos, d.qvel), d.ctrl), d.qacc, atol=1e-10)
     assert not np.isfinite(
         ag.load(text[: text.index("<actuator>")] + "</mujoco>", motors=True).params.effort_limit
     ).any()

@@ -39,7 +39,7 @@ def test_steps_as_mujoco_does(xml):
     m, model, rng = mujoco.MjModel.from_xml_string(xml), ag.load(xml), np.random.default_rng(0)
     d, sim, n = mujoco.MjData(m), ag.Simulator(model), 5
     state, u = random_state(model, rng, n), rng.normal(size=(n, 1))
-    a, traj = sim.acceleration(state, u), sim.rollout(state, u[:, None])
+    a, traj = sim.forward_dynamics(state, u), sim.rollout(state, u[:, None])
     for k in range(n):
         d.qpos[:], d.qvel[:], d.ctrl[:] = state.q[k], state.v[k], u[k]
         mujoco.mj_forward(m, d)
@@ -75,7 +75,7 @@ def test_ellipsoids_move_as_in_mujoco(integrator):
     xml = ELLIPSOIDS.format(integrator=integrator)
     m, model, rng = mujoco.MjModel.from_xml_string(xml), ag.load(xml), np.random.default_rng(0)
     d, sim, state = mujoco.MjData(m), ag.Simulator(model), random_state(model, rng, 5)
-    a, traj = sim.acceleration(state), sim.rollout(state, steps=1)
+    a, traj = sim.forward_dynamics(state), sim.rollout(state, steps=1)
     for k in range(5):
         d.qpos[:], d.qvel[:] = state.q[k], state.v[k]
         mujoco.mj_forward(m, d)
@@ -105,10 +105,10 @@ def test_saved_and_in_a_scene(tmp_path, xml):
     model = ag.load(xml)
     ag.save(model, tmp_path / "robot.xml")
     state = random_state(model, np.random.default_rng(1))
-    wanted = ag.Simulator(model).acceleration(state)
-    np.testing.assert_allclose(ag.Simulator(ag.load(tmp_path / "robot.xml")).acceleration(state), wanted, atol=1e-8)
+    wanted = ag.Simulator(model).forward_dynamics(state)
+    np.testing.assert_allclose(ag.Simulator(ag.load(tmp_path / "robot.xml")).forward_dynamics(state), wanted, atol=1e-8)
     scene = ag.scene([model], positions=[(0, 0, 0)], floor=False)
-    np.testing.assert_allclose(ag.Simulator(scene).acceleration(state), wanted, atol=1e-9)
+    np.testing.assert_allclose(ag.Simulator(scene).forward_dynamics(state), wanted, atol=1e-9)
 
 
 def test_params_cannot_add_features_to_a_model():
@@ -130,9 +130,9 @@ def test_small_and_thin_ellipsoids(speed):
     mujoco.mj_forward(m, d)
     sim = ag.Simulator(ag.load(xml), backend="numpy")
     q, v, bar = d.qpos.copy(), d.qvel.copy(), rng.normal(size=6)
-    assert np.abs(sim.acceleration(ag.State(q, v)) - d.qacc).max() < 1e-9 * np.abs(d.qacc).max()
+    assert np.abs(sim.forward_dynamics(ag.State(q, v)) - d.qacc).max() < 1e-9 * np.abs(d.qacc).max()
     h = 1e-4 * speed
     moved = np.concatenate([v + h * np.eye(6), v - h * np.eye(6)])
-    a = sim.acceleration(ag.State(np.tile(q, (12, 1)), moved)) @ bar
-    found, wanted = sim.acceleration_vjp(ag.State(q, v), None, bar).v, (a[:6] - a[6:]) / (2 * h)
+    a = sim.forward_dynamics(ag.State(np.tile(q, (12, 1)), moved)) @ bar
+    found, wanted = sim.forward_dynamics_vjp(ag.State(q, v), None, bar).v, (a[:6] - a[6:]) / (2 * h)
     assert np.abs(found - wanted).max() < 1e-6 * np.abs(wanted).max()

@@ -142,7 +142,7 @@ def test_gradients_at_zero_and_half_turns(angle, spin):
     for k in range(model.nv):
         d = np.zeros(model.nv)
         d[k] = 1e-5
-        fd = (loss(ag.move(model, q, d), v) - loss(ag.move(model, q, -d), v)) / 2e-5
+        fd = (loss(ag.integrate(model, q, d), v) - loss(ag.integrate(model, q, -d), v)) / 2e-5
         assert abs(fd - tangent[k]) < 1e-6 * max(1, abs(tangent[k]))
         fd = (loss(q, v + d) - loss(q, v - d)) / 2e-5
         assert abs(fd - grad.v0[k]) < 1e-6 * max(1, abs(grad.v0[k]))
@@ -169,7 +169,7 @@ def test_linearize_is_the_jacobian_on_the_tangent_space():
 
     def outcome(dq, dv, du):
         """The next state relative to the base, in tangent coordinates."""
-        q, v = sim.step(ag.State(ag.move(model, state.q, dq), state.v + dv), u + du)
+        q, v = sim.step(ag.State(ag.integrate(model, state.q, dq), state.v + dv), u + du)
         return np.concatenate([ag.to_tangent(model, base.q, 4 * (q - base.q)) / 4 * scale, v - base.v])
 
     # near the base, d = 2 G^T (q - base) for quaternions and q - base elsewhere

@@ -36,7 +36,7 @@ def test_agrees_with_mujoco(seed, n):
     close(sims[0].inverse_dynamics(state, a), other.inverse_dynamics(a))
     u = np.zeros(model.nu)
     free = model.params.replace(gain=0.0 * model.params.gain, bias=0.0 * model.params.bias)  # actuators off
-    accelerations = [sim.acceleration(state, u, params=free) for sim in sims]
+    accelerations = [sim.forward_dynamics(state, u, params=free) for sim in sims]
     condition = np.linalg.cond(other.mass_matrix())
     wanted = np.linalg.solve(other.mass_matrix(), passive - other.d.qfrc_bias[other.v])
     for found in accelerations:
@@ -79,7 +79,7 @@ def test_agrees_with_pinocchio(seed, n):
 
     u = np.zeros(model.nu)
     off = same.replace(**{k: 0.0 * same[k] for k in ("gain", "bias", "damping", "stiffness")})
-    found = sim.acceleration(state, u, params=off)
+    found = sim.forward_dynamics(state, u, params=off)
     wanted = T.T @ (pin.aba(other.m, other.d, q, v, np.zeros(model.nv)) - other.bias_rate(*state))
     condition = np.linalg.cond(M)
     assert np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max()) < TOLERANCE * max(1.0, condition / 1e4)

@@ -63,7 +63,7 @@ def test_momentum_of_a_floating_tree(seed):
 
 def com_velocity(sim, q, v, h=1e-5):
     """Velocity of the center of mass, by finite differences of positions."""
-    ends = [sim.outputs(ag.State(ag.move(sim.model, q, s * h * v), v)).com for s in (1, -1)]
+    ends = [sim.outputs(ag.State(ag.integrate(sim.model, q, s * h * v), v)).com for s in (1, -1)]
     return (ends[0] - ends[1]) / (2 * h)
 
 

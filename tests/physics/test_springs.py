@@ -48,7 +48,7 @@ def test_forces_and_energies_equal_mujocos():
         state = state_of(model, rng)
         d.qpos[:], d.qvel[:] = state[:2]
         mujoco.mj_forward(m, d)
-        a = sim.acceleration(state)
+        a = sim.forward_dynamics(state)
         np.testing.assert_allclose(a, d.qacc, atol=1e-9 * np.abs(d.qacc).max(), rtol=0)
         np.testing.assert_allclose(sim.outputs(state).potential_energy, d.energy[0], rtol=1e-11)
 
@@ -105,7 +105,7 @@ def test_springs_survive_saving_and_editing(tmp_path):
     again, edited = ag.load(tmp_path / "again.xml"), ag.edit(model).build()
     state = state_of(model, np.random.default_rng(3))
     for other in (again, edited):
-        one, two = (ag.Simulator(x).acceleration(state) for x in (model, other))
+        one, two = (ag.Simulator(x).forward_dynamics(state) for x in (model, other))
         np.testing.assert_allclose(one, two, atol=1e-9 * np.abs(one).max())
 
 

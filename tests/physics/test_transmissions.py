@@ -86,7 +86,7 @@ def agree(m, model, samples=10):
     d, rng = mujoco.MjData(m), np.random.default_rng(0)
     sim = ag.Simulator(model, law=ag.SoftOptions(iterations=60))
     state, u = random_state(model, rng, samples), rng.normal(size=(samples, model.nu))
-    free, traj = sim.acceleration(state, u), sim.rollout(state, u[:, None])
+    free, traj = sim.forward_dynamics(state, u), sim.rollout(state, u[:, None])
     for k in range(samples):
         mujoco.mj_resetData(m, d)
         d.qpos[:], d.qvel[:], d.ctrl[:] = state.q[k], state.v[k], u[k]
@@ -162,8 +162,8 @@ def test_tendons_survive_saving_and_scenes(tmp_path):
     beside = state.q.copy()
     beside[model.joint_q[model.joint("free")] + 1] += 1  # a metre along y, where the second robot stands
     twice = ag.State(np.concatenate([state.q, beside]), np.concatenate([state.v, state.v]))
-    one = ag.Simulator(model).acceleration(state, u)
-    two = ag.Simulator(scene).acceleration(twice, np.concatenate([u, u]))
+    one = ag.Simulator(model).forward_dynamics(state, u)
+    two = ag.Simulator(scene).forward_dynamics(twice, np.concatenate([u, u]))
     np.testing.assert_allclose(two, np.concatenate([one, one]), atol=1e-9)
 
 

@@ -48,7 +48,7 @@ def test_steps_agree_with_mujoco(model):
     m, (state, u) = mujoco.MjModel.from_xml_string(ROBOT), given(model, 0, 150)
     d, sim = mujoco.MjData(m), ag.Simulator(model, backend="numpy")
     readings = np.concatenate(list(sim.sensors(state, u[:, 0]).values()), 1)
-    a, wraps = sim.acceleration(state, u[:, 0]), set()
+    a, wraps = sim.forward_dynamics(state, u[:, 0]), set()
     for k in range(150):
         d.qpos[:], d.qvel[:], d.ctrl[:] = *(x[k] for x in state), u[k, 0]
         mujoco.mj_forward(m, d)
@@ -124,7 +124,7 @@ def test_ends_that_coincide_or_lie_on_the_surface():
         np.ones(8),
     )
     grad = sim.vjp(sim.rollout(ag.State(q, v), steps=1), v_bar=bar)
-    ends = (sim.step(ag.State(ag.move(model, q, h * along), v)).v @ bar for h in (1e-6, -1e-6))
+    ends = (sim.step(ag.State(ag.integrate(model, q, h * along), v)).v @ bar for h in (1e-6, -1e-6))
     found = ag.model.tangent.to_tangent(model, q, grad.q0) @ along
     assert found == pytest.approx(np.subtract(*ends) / 2e-6, rel=1e-6)
 

@@ -81,7 +81,7 @@ def _placed(rng, model, n):
             row[3:7] = np.cos(angle / 2), 0, 0, np.sin(angle / 2)
         if kind == 4:
             tilt = np.r_[np.zeros(3), rng.normal(size=2) * 10.0 ** rng.uniform(-9, -4), 0.0]
-            q[k] = ag.move(model, row, tilt)
+            q[k] = ag.integrate(model, row, tilt)
     return q
 
 
@@ -164,7 +164,7 @@ def _block(rng, model, start, settle):
     w = rng.normal(size=nv)
 
     def after(d):
-        return sim.rollout(ag.State(ag.move(model, q, np.tile(d[:nv], (BLOCK, 1))), v + d[nv:]), steps=1)
+        return sim.rollout(ag.State(ag.integrate(model, q, np.tile(d[:nv], (BLOCK, 1))), v + d[nv:]), steps=1)
 
     here = after(np.zeros(2 * nv))
     found = [sim.vjp(here, v_bar=np.tile(bar, (BLOCK, 1)), with_params=False) for bar in (w, *np.eye(nv))]

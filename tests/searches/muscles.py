@@ -37,7 +37,7 @@ def _check(outcome, text, kind, hollow, where, rng, size, backend):
     m, model = mujoco.MjModel.from_xml_string(text), ag.load(text)
     m.opt.iterations, m.opt.tolerance, m.opt.ls_iterations = 100, 0, 100
     d, sim = mujoco.MjData(m), ag.Simulator(model, threads=1, backend=backend)
-    q = tangent.move(model, np.tile(model.keyframe().q, (size, 1)), 0.5 * rng.normal(size=(size, model.nv)))
+    q = tangent.integrate(model, np.tile(model.keyframe().q, (size, 1)), 0.5 * rng.normal(size=(size, model.nv)))
     state = ag.State(q, 2 * rng.normal(size=(size, model.nv)), rng.random((size, model.na)))
     u = rng.random((size, model.nu))
     read, after = np.concatenate(list(sim.sensors(state, u).values()), 1), sim.rollout(state, u[:, None])

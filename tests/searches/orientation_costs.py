@@ -73,7 +73,7 @@ def _positions(rng, model, lead, reach):
         axis = d[..., j : j + 3]
         angle = reach * 10.0 ** (-3 * rng.random(lead) ** 2 * (rng.random(lead) < 0.5))
         d[..., j : j + 3] = axis / np.linalg.norm(axis, axis=-1, keepdims=True) * angle[..., None]
-    return ag.move(model, model.keyframe().q, d)
+    return ag.integrate(model, model.keyframe().q, d)
 
 
 def _weights(rng, n):
@@ -99,7 +99,9 @@ def _cost(rng, size, rows=None):
     cost = Quadratic(model, target, Q=_weights(rng, n), R=1.0, final=_weights(rng, n))
     if rows is None:
         return (
-            lambda d: cost.value(ag.move(model, q, np.broadcast_to(d[: model.nv], v.shape)), v + d[model.nv :], None),
+            lambda d: cost.value(
+                ag.integrate(model, q, np.broadcast_to(d[: model.nv], v.shape)), v + d[model.nv :], None
+            ),
             cost.expand(q, v, None).x,
             _apart(model, target.q, q),
         )
@@ -108,7 +110,7 @@ def _cost(rng, size, rows=None):
 
     def value(d):
         moved = q.copy(), v.copy()
-        moved[0][:, at] = ag.move(model, q[:, at], np.broadcast_to(d[: model.nv], (size, model.nv)))
+        moved[0][:, at] = ag.integrate(model, q[:, at], np.broadcast_to(d[: model.nv], (size, model.nv)))
         moved[1][:, at] += d[model.nv :]
         return cost.value(*(x[:, :-1] for x in moved), u)[:, at]
 
@@ -126,7 +128,7 @@ def _goal(rng, size):
     r, J = reach.residuals(q, every)
 
     def value(d):
-        moved = ag.move(model, q, np.broadcast_to(d, (size, model.nv)))
+        moved = ag.integrate(model, q, np.broadcast_to(d, (size, model.nv)))
         return 0.5 * np.sum(reach.residuals(moved, every, jacobian=False)[0] ** 2, 1)
 
     angle = 2.0 * np.linalg.norm(r[:, 3:], axis=1)
@@ -140,7 +142,7 @@ def _fit(rng, size):
     scale = 10.0 ** rng.uniform(-2, 1, model.nv)
 
     def value(d):
-        moved = ag.move(model, q, np.broadcast_to(d, (size, model.nv)))
+        moved = ag.integrate(model, q, np.broadcast_to(d, (size, model.nv)))
         return 0.5 * np.sum((tangent.chord(model, measured, moved) / scale) ** 2, 1)
 
     bar = tangent.chord_vjp(model, measured, q, tangent.chord(model, measured, q) / scale**2)

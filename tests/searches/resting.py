@@ -85,4 +85,4 @@ def _check(rng, text, law):
         return [(UNSETTLED, "")] * len(TILTS)
     d, yaw = np.zeros((len(TILTS), 6)), rng.choice([0.0, 0.5 * np.pi, 2.0 * np.pi * rng.random()], len(TILTS))
     d[:, 3], d[:, 4] = np.cos(yaw) * TILTS, np.sin(yaw) * TILTS
-    return verdicts(sim, ag.move(model, np.repeat(q, len(TILTS), 0), d), np.repeat(v, len(TILTS), 0))
+    return verdicts(sim, ag.integrate(model, np.repeat(q, len(TILTS), 0), d), np.repeat(v, len(TILTS), 0))

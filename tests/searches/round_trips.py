@@ -152,7 +152,7 @@ def touching_points(sim, state, u):
 def near_home(rng, model):
     """A random state about the keyframe."""
     q, v = model.keyframe().q, rng.normal(size=model.nv)
-    q = ag.move(model, q, 0.2 * rng.normal(size=model.nv))
+    q = ag.integrate(model, q, 0.2 * rng.normal(size=model.nv))
     return ag.State(q, v, rng.uniform(0.1, 0.9, model.na)) if model.na else ag.State(q, v)
 
 

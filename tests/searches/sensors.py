@@ -33,7 +33,7 @@ def _check(outcome, text, parts, where, rng, size):
     m.opt.iterations, m.opt.tolerance, m.opt.ls_iterations = 200, 0, 100
     m.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
     d, sim = mujoco.MjData(m), ag.Simulator(model, backend="numpy", law=ag.SoftOptions(iterations=100))
-    q = tangent.move(model, np.tile(model.keyframe().q, (size, 1)), 0.2 * rng.normal(size=(size, model.nv)))
+    q = tangent.integrate(model, np.tile(model.keyframe().q, (size, 1)), 0.2 * rng.normal(size=(size, model.nv)))
     state = ag.State(q, rng.normal(size=(size, model.nv)), rng.random((size, model.na)))
     u = 2 * rng.normal(size=(size, model.nu))
     found = sim.sensors(state, u)
@@ -65,7 +65,7 @@ def _gradients(outcome, sim, state, u, found, where, rng, parts):
     step = [rng.normal(size=x.shape) for x in (state.v, state.v, state.act, u)]
 
     def loss(h):
-        moved = ag.State(tangent.move(model, state.q, h * step[0]), state.v + h * step[1], state.act + h * step[2])
+        moved = ag.State(tangent.integrate(model, state.q, h * step[0]), state.v + h * step[1], state.act + h * step[2])
         read = sim.sensors(moved, u + h * step[3])
         return sum(np.sum(bar * read[name], 1) for name, bar in bars.items())
 

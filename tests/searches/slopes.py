@@ -41,7 +41,7 @@ def verdicts(sim, q, v):
     def value(d):
         """(n, k) of each place moved by each of d (n, k, 2 nv)."""
         k, d = d.shape[1], d.reshape(-1, 2 * nv)
-        moved = ag.State(ag.move(model, np.repeat(q, k, 0), d[:, :nv]), np.repeat(v, k, 0) + d[:, nv:])
+        moved = ag.State(ag.integrate(model, np.repeat(q, k, 0), d[:, :nv]), np.repeat(v, k, 0) + d[:, nv:])
         return (sim.rollout(moved, steps=1).final.v @ weights).reshape(n, k) / scale
 
     each = _slopes(value, np.tile(np.eye(2 * nv), (n, 1, 1)))

@@ -193,7 +193,7 @@ def _beside_differences(outcome, sim, state, kinds, in_line, where, rng):
         read = sim.sensors(ag.State(q, state.v), params=params)
         return np.stack([read[n][:, 0] for n in every], 1) / SMALL
 
-    along, smooth = _differences(lambda h: values(ag.move(model, state.q, h * step)))
+    along, smooth = _differences(lambda h: values(ag.integrate(model, state.q, h * step)))
     for n, name in enumerate(every):
         grad = sim.sensors_vjp(state, {name: np.full((size, 1), 1.0 / SMALL)}).q
         found = np.sum(ag.model.tangent.to_tangent(model, state.q, grad) * step, 1)

@@ -62,7 +62,7 @@ def test_functions_of_a_state():
     state, u = inputs(model, 5, 1)
     close(cpu.outputs(state), [np.asarray(x) for x in gpu.outputs(state)], 1e-10)
     close([cpu.mass_matrix(state)], [gpu.mass_matrix(state).numpy()], 1e-10)
-    close([cpu.acceleration(state, u[:, 0])], [gpu.acceleration(state, u[:, 0]).numpy()], 1e-10)
+    close([cpu.forward_dynamics(state, u[:, 0])], [gpu.forward_dynamics(state, u[:, 0]).numpy()], 1e-10)
 
 
 def test_same_bits_in_every_run_batch_and_launch_shape():

@@ -136,14 +136,14 @@ def test_functions_of_a_state(gpu):
     u, a = rng.normal(size=(2, 3, model.nu)), rng.normal(size=(2, 3, model.nv))
     for name, left in cpu.outputs(state)._asdict().items():
         same(left, getattr(sim.outputs(state), name))
-    same(cpu.acceleration(state, u), sim.acceleration(state, u))
+    same(cpu.forward_dynamics(state, u), sim.forward_dynamics(state, u))
     same(cpu.inverse_dynamics(state, a), sim.inverse_dynamics(state, a))
     same(cpu.mass_matrix(state), sim.mass_matrix(state))
     M_bar = rng.normal(size=(2, 3, model.nv, model.nv))
     bars = ag.Outputs(body_position=rng.normal(size=(2, 3, model.nb, 3)), kinetic_energy=rng.normal(size=(2, 3)))
     for call in (
         lambda s: s.outputs_vjp(state, bars),
-        lambda s: s.acceleration_vjp(state, u, a),
+        lambda s: s.forward_dynamics_vjp(state, u, a),
         lambda s: s.inverse_dynamics_vjp(state, a, a),
         lambda s: s.mass_matrix_vjp(state, M_bar),
     ):

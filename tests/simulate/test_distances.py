@@ -85,7 +85,7 @@ def test_distances_of_bodies_with_many_shapes():
     text = f"<mujoco><worldbody>{bodies}</worldbody><sensor><distance {both}/><fromto {both}/></sensor></mujoco>"
     m, sim, rng = mujoco.MjModel.from_xml_string(text), ag.Simulator(ag.load(text)), np.random.default_rng(0)
     d, zero = mujoco.MjData(m), np.zeros((8, 12))
-    q = ag.move(sim.model, np.tile(m.qpos0, (8, 1)), 0.2 * rng.normal(size=(8, 12)))
+    q = ag.integrate(sim.model, np.tile(m.qpos0, (8, 1)), 0.2 * rng.normal(size=(8, 12)))
     read = np.concatenate(list(sim.sensors(ag.State(q, zero)).values()), 1)
     for k in range(8):
         d.qpos[:] = q[k]

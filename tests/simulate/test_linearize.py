@@ -17,11 +17,11 @@ def test_linearize_equals_differences_and_the_adjoint_of_spinning_bodies(integra
     """Forces at the end of the step move links at velocities of their own: no direction may read those of another."""
     model = ag.load(SPINNING)
     sim, rng, nv = ag.Simulator(model, threads=1, integrator=integrator), np.random.default_rng(0), model.nv
-    q, v = ag.move(model, model.keyframe().q, rng.normal(size=nv)), 3 * rng.normal(size=nv)
+    q, v = ag.integrate(model, model.keyframe().q, rng.normal(size=nv)), 3 * rng.normal(size=nv)
     A, _ = sim.linearize(ag.State(q, v))
     h, unit = 1e-5, np.eye(2 * nv)
     ends = [
-        sim.step(ag.State(ag.move(model, np.tile(q, (2 * nv, 1)), d[:, :nv]), v + d[:, nv:]))
+        sim.step(ag.State(ag.integrate(model, np.tile(q, (2 * nv, 1)), d[:, :nv]), v + d[:, nv:]))
         for d in (h * unit, -h * unit)
     ]
     found = np.concatenate([ag.difference(model, ends[1].q, ends[0].q), ends[0].v - ends[1].v], 1).T / (2 * h)

@@ -76,7 +76,7 @@ def test_gradients_by_name():
     assert grad.params.body("lower").mass == grad.params.mass[2] != 0
     assert grad.params.joint("elbow").damping == grad.params.damping[2] != 0
     assert np.array_equal(grad.params.site("hand").site_position, grad.params.site_position[0])
-    one = SIM.acceleration_vjp(SIM.reset(), np.zeros(1), np.ones(MODEL.nv))
+    one = SIM.forward_dynamics_vjp(SIM.reset(), np.zeros(1), np.ones(MODEL.nv))
     assert one.joint("elbow").v == one.v[9] and one.actuator("drive") == one.u[0]
     with pytest.raises(ag.InputError, match="a function without controls"):
         SIM.outputs_vjp(SIM.reset(), ag.Outputs(com=np.ones(3))).actuator("drive")

@@ -228,7 +228,7 @@ def test_copies_and_pickles():
         lambda s: s.outputs(None),
         lambda s: s.outputs((np.zeros(19),)),
         lambda s: s.outputs(ag.State(np.zeros((2, 3, 19)), np.zeros((3, 2, 18)))),
-        lambda s: s.acceleration(s.reset(), 1.0),
+        lambda s: s.forward_dynamics(s.reset(), 1.0),
         lambda s: s.outputs_vjp(s.reset(), None),
         lambda s: s.outputs_vjp(s.reset(), ag.Outputs(kinetic_energy=np.nan)),
         lambda s: s.step(s.reset(), 1.0),

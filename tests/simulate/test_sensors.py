@@ -155,7 +155,7 @@ def test_what_joints_carry_beside_equalities(sweeps):
         mujoco.MjData(m),
         np.random.default_rng(0),
     )
-    q = tangent.move(model, model.keyframe().q, 0.01 * rng.normal(size=model.nv))
+    q = tangent.integrate(model, model.keyframe().q, 0.01 * rng.normal(size=model.nv))
     q[4] = 0.0997  # not where the impedance has its midpoint
     state = ag.State(q, 0.3 * rng.normal(size=model.nv))
     d.qpos[:], d.qvel[:] = state[:2]
@@ -173,7 +173,7 @@ def test_what_joints_carry_beside_equalities(sweeps):
         """Along some changes of state and parameters, extrapolated; all at once."""
         x = h * np.array([2.0, 1.0, -1.0, -2.0])[:, None]
         moved = {name: d * x.reshape(4, *[1] * np.ndim(d)) for name, d in change.items()}
-        q = tangent.move(model, np.broadcast_to(state.q, (4, model.nq)), moved.pop("q", np.zeros((4, model.nv))))
+        q = tangent.integrate(model, np.broadcast_to(state.q, (4, model.nq)), moved.pop("q", np.zeros((4, model.nv))))
         v = state.v + moved.pop("v", 0.0) + np.zeros((4, 1))
         params = model.params.replace(unchecked=True, **{name: model.params[name] + y for name, y in moved.items()})
         read = sim.sensors(ag.State(q, v), params=params if moved else None)
@@ -275,7 +275,7 @@ def test_framequat_has_mujocos_sign_past_half_a_turn():
         ag.Simulator(ag.load(text), backend="numpy"),
         np.random.default_rng(0),
     )
-    d, q = mujoco.MjData(m), tangent.move(sim.model, np.tile(sim.reset().q, (40, 1)), 3 * rng.normal(size=(40, 4)))
+    d, q = mujoco.MjData(m), tangent.integrate(sim.model, np.tile(sim.reset().q, (40, 1)), 3 * rng.normal(size=(40, 4)))
     read = np.concatenate(list(sim.sensors(ag.State(q, np.zeros((40, 4)))).values()), 1)
     for k in range(40):
         d.qpos[:] = q[k]

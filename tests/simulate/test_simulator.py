@@ -136,5 +136,5 @@ def test_mj_inverse_by_the_mass_matrix_and_accelerations():
     d.qvel[:], d.qacc[:] = rng.normal(size=(2, m.nv))
     sim, state, a = ag.Simulator(ag.load(text), threads=1), ag.State(d.qpos.copy(), d.qvel.copy()), d.qacc.copy()
     mujoco.mj_inverse(m, d)
-    found = sim.mass_matrix(state) @ (a - sim.acceleration(state))
+    found = sim.mass_matrix(state) @ (a - sim.forward_dynamics(state))
     np.testing.assert_allclose(found, d.qfrc_inverse, atol=1e-10)

@@ -95,7 +95,7 @@ def test_jacobians_are_mujocos(tmp_path):
     ag.save(model, tmp_path / "robot.xml", strict=False)
     m = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
     d = mujoco.MjData(m)
-    d.qpos[:] = q = ag.move(model, model.keyframe().q, rng.normal(size=model.nv))
+    d.qpos[:] = q = ag.integrate(model, model.keyframe().q, rng.normal(size=model.nv))
     mujoco.mj_forward(m, d)
     state = ag.State(q, rng.normal(size=model.nv))
     lin, ang = np.zeros((3, m.nv)), np.zeros((3, m.nv))

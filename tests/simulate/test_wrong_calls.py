@@ -64,7 +64,10 @@ WRONG = {
     ),
     "no goal": (lambda: ik(SIM, "tip"), r"goals is a Goal\("),
     "a start that is no number": (lambda: ik(SIM, Goal("tip", (0, 0, 1)), [NAN, 0.0]), r"start\[0\] is nan"),
-    "q of another robot": (lambda: ag.move(MODEL, np.zeros(3), np.zeros(2)), r"q of 'pendulum-2' .* \(\.\.\., 2\)"),
+    "q of another robot": (
+        lambda: ag.integrate(MODEL, np.zeros(3), np.zeros(2)),
+        r"q of 'pendulum-2' .* \(\.\.\., 2\)",
+    ),
     "v where q belongs": (lambda: ag.difference(LEGS, np.zeros(19), np.zeros(18)), r"q_to of .* \(\.\.\., 19\)"),
     "words for numbers": (lambda: ag.to_tangent(MODEL, "x", 3), "q of 'pendulum-2' is an array of numbers"),
     "half a link": (lambda: ag.robots.pendulum(1.5), r"n is a whole number, not 1\.5"),

@@ -16,7 +16,7 @@ FIELDS = ("mass", "com", "inertia", "friction", "shape_size", "gravity")
 def standing(batch=2, seed=0):
     """Robots on their feet, pressed into the floor a little and moving, and controls near those of the keyframe."""
     rng = np.random.default_rng(seed)
-    q = ag.move(MODEL, SIM.reset(batch=batch).q, 0.02 * rng.normal(size=(batch, MODEL.nv)))
+    q = ag.integrate(MODEL, SIM.reset(batch=batch).q, 0.02 * rng.normal(size=(batch, MODEL.nv)))
     q[:, 2] -= 0.01
     u = MODEL.keyframe_control() + 0.1 * rng.normal(size=(batch, 3, MODEL.nu))
     return [torch.tensor(x, requires_grad=True) for x in (q, 0.1 * rng.normal(size=(batch, MODEL.nv)), u)]

@@ -12,7 +12,7 @@ from ..deprecation import renamed
 from ..errors import InputError
 from ..model.params import Params
 from ..model.state import State
-from ..model.tangent import move, quaternions
+from ..model.tangent import integrate, quaternions
 from ..optimize import minimize
 from ..simulate.simulator import Simulator
 
@@ -218,7 +218,7 @@ def _least_squares(p: _Residuals, iterations: int, tolerance: float) -> tuple[np
         size = np.trace(H, axis1=1, axis2=2) / m.nv + 1e-30
         H[:, range(m.nv), range(m.nv)] += (damping[rows] * size)[:, None] + ~free
         step = -np.linalg.solve(H, g[..., None])[..., 0]
-        there = p.within(move(m, q[rows], step))
+        there = p.within(integrate(m, q[rows], step))
         found, J_there = p.residuals(there, rows)
         norm = np.linalg.norm(found, axis=1)
         better = norm < error[rows]

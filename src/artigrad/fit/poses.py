@@ -28,12 +28,12 @@ def poses_from_sites(sim: Simulator, sites: np.ndarray, params: Params) -> np.nd
     found = []
     for target in sites:
         for _ in range(_ROUNDS):
-            p = sim.sites(State(tangent.move(m, q, around), np.zeros((m.nv + 1, m.nv))), params=params)
+            p = sim.sites(State(tangent.integrate(m, q, around), np.zeros((m.nv + 1, m.nv))), params=params)
             J = (p[1:] - p[0]).reshape(m.nv, -1) / _STEP
             JJ = J @ J.T
             step = np.linalg.solve(JJ + (_DAMPING * np.trace(JJ) + 1e-12) * np.eye(m.nv), J @ (target - p[0]).ravel())
             step *= min(1.0, 0.5 / max(np.abs(step).max(), 1e-12))
-            q = tangent.move(m, q, step)
+            q = tangent.integrate(m, q, step)
             if np.abs(step).max() < 1e-6:
                 break
         found.append(q)

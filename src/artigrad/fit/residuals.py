@@ -160,7 +160,7 @@ class Residuals:
     def _shifted(self, start: State, d: np.ndarray) -> State:
         nv = self.sim.model.nv
         dq, dv, d_act = np.split(d, (nv, 2 * nv), axis=-1)
-        return State(tangent.move(self.sim.model, start.q, dq), start.v + dv, start.act + d_act)
+        return State(tangent.integrate(self.sim.model, start.q, dq), start.v + dv, start.act + d_act)
 
     def _residuals(self, traj: Trajectory, copies: int) -> np.ndarray:
         """Return residuals (copies * W, H * channels), zero for padding."""

@@ -75,7 +75,7 @@ def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarr
 
 
 @checked
-def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
+def integrate(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
     """Return q (+) d: the positions reached from q by the tangent displacement d (..., nv)."""
     q, d = _row(model, "q", q, model.nq), _row(model, "d", d, model.nv)
     a, k = _straight(model)
@@ -93,7 +93,7 @@ def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
 
 @checked
 def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
-    """Return q_to (-) q_from: the tangent displacement d (..., nv) with move(model, q_from, d) = q_to.
+    """Return q_to (-) q_from: the tangent displacement d (..., nv) with integrate(model, q_from, d) = q_to.
 
     Rotations take the shorter way. Quaternions of any length represent their rotations.
     """

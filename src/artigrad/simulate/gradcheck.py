@@ -109,7 +109,7 @@ def random_state(model: Model, rng: np.random.Generator, batch: int | None = Non
     """A state around the model's keyframe: positions moved at random, random velocities and activations."""
     lead = () if batch is None else (batch,)
     q0 = model.keyframe().q
-    q = tangent.move(model, np.broadcast_to(q0, (*lead, model.nq)), 0.5 * rng.normal(size=(*lead, model.nv)))
+    q = tangent.integrate(model, np.broadcast_to(q0, (*lead, model.nq)), 0.5 * rng.normal(size=(*lead, model.nv)))
     v, act = 0.5 * rng.normal(size=(*lead, model.nv)), rng.uniform(0.1, 0.9, size=(*lead, model.na))
     return State(q, v, act)
 

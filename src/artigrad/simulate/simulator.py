@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arguments import shown, truth
 from ..compiler import Cuda, widest
-from ..deprecation import moved_arguments
+from ..deprecation import moved_arguments, renamed
 from ..errors import InputError, is_whole
 from ..files import as_path
 from ..kernels.devices import Device, Gpu, Host, Real
@@ -37,6 +37,7 @@ OPTIONS = tuple(f.name for f in fields(Options))
 DTYPES: dict[Any, Real] = {"f64": "f64", "float64": "f64", "f32": "f32", "float32": "f32"}
 
 
+@renamed(acceleration="forward_dynamics", acceleration_vjp="forward_dynamics_vjp")
 class Simulator(StateFunctions, Sealed):
     """Simulates one model. Arrays in and out are NumPy on the CPU, PyTorch's or `DeviceArray` on a GPU; one robot has no
     batch axis.

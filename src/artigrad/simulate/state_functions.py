@@ -289,7 +289,7 @@ class StateFunctions:
         return self.engine.device.array(np.ascontiguousarray(np.moveaxis(J, -1, -2)))
 
     @presented
-    def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
+    def forward_dynamics(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
         """Return joint accelerations (..., nv) under controls u (..., nu): forward dynamics, with all damping explicit.
 
         Contact, limits, dry friction and servo motors are left out. With them, (step(state, u).v - v) / dt is the mean
@@ -298,10 +298,10 @@ class StateFunctions:
         return self._evaluate(FORWARD_DYNAMICS, state, u, params)[0]
 
     @presented
-    def acceleration_vjp(
+    def forward_dynamics_vjp(
         self, state: State, u: Any, bar: Any, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
-        """Return gradients of a loss from its cotangent `bar` (..., nv) with respect to `acceleration(state, u)`."""
+        """Return gradients of a loss from its cotangent `bar` (..., nv) with respect to `forward_dynamics(state, u)`."""
         return self._pull_back(FORWARD_DYNAMICS, state, u, {"a": bar}, params, with_params)
 
     @presented
@@ -309,7 +309,7 @@ class StateFunctions:
         """Return joint forces M a + c(q, v) (..., nv) for accelerations a (..., nv): gravity, inertia and armature.
 
         MuJoCo's `mj_inverse` has springs, damping, fluid, contact and limits too. Without the last two, it is
-        `mass_matrix(state) @ (a - acceleration(state))` for motors without bias.
+        `mass_matrix(state) @ (a - forward_dynamics(state))` for motors without bias.
         """
         return self._evaluate(INVERSE_DYNAMICS, state, a, params)[0]
 

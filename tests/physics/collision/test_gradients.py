@@ -152,7 +152,7 @@ def test_a_step_is_differentiated_through_every_pair(places, law):
         params = {name: np.repeat(p[name][None], len(moves), 0) for name in FIELDS if p[name].size}
         for i, (_, what, d) in enumerate(moves):
             if what == "q":
-                qs[i] = tangent.move(model, state.q, h * d)
+                qs[i] = tangent.integrate(model, state.q, h * d)
             elif what == "v":
                 vs[i] += h * d
             else:

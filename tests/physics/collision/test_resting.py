@@ -23,7 +23,8 @@ def errors(sim, q, v):
         for sign in (1.0, -1.0):
             d = sign * h * np.tile(np.eye(2 * nv), (n, 1))
             moved = ag.State(
-                ag.move(sim.model, np.repeat(q, 2 * nv, axis=0), d[:, :nv]), np.repeat(v, 2 * nv, axis=0) + d[:, nv:]
+                ag.integrate(sim.model, np.repeat(q, 2 * nv, axis=0), d[:, :nv]),
+                np.repeat(v, 2 * nv, axis=0) + d[:, nv:],
             )
             ends.append((sim.rollout(moved, steps=1).final.v @ weights).reshape(n, 2 * nv))
         best = np.minimum(best, np.abs((ends[0] - ends[1]) / (2 * h) - exact))
@@ -34,7 +35,7 @@ def tilted(model, q, tilts, yaw=0.9):
     """A resting state for each tilt about a horizontal axis."""
     d = np.zeros((len(tilts), model.nv))
     d[:, 3], d[:, 4] = np.cos(yaw) * np.asarray(tilts), np.sin(yaw) * np.asarray(tilts)
-    return ag.move(model, np.tile(q, (len(tilts), 1)), d)
+    return ag.integrate(model, np.tile(q, (len(tilts), 1)), d)
 
 
 def settled(text, steps=1500, **options):

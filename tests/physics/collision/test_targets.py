@@ -21,7 +21,7 @@ MODEL, Q = scene([PLACES[10], SOLIDS[10], SOLIDS[12], HULLS[1], HULLS[3]])
 def inputs(batch):
     """Random states in which some pairs touch."""
     rng = np.random.default_rng(0)
-    q = tangent.move(MODEL, np.repeat(Q[None], batch, 0), 0.02 * rng.normal(size=(batch, MODEL.nv)))
+    q = tangent.integrate(MODEL, np.repeat(Q[None], batch, 0), 0.02 * rng.normal(size=(batch, MODEL.nv)))
     return ag.State(q, 0.3 * rng.normal(size=(batch, MODEL.nv)))
 
 

@@ -47,5 +47,7 @@ TEXT = f"""<mujoco><option magnetic="0.1 -0.5 0.3"/>
 def states(model, batch, seed=0):
     """States near the keyframe, and controls."""
     rng = np.random.default_rng(seed)
-    q = tangent.move(model, np.tile(model.keyframe().q, (batch, 1)), 0.02 + 0.05 * rng.uniform(size=(batch, model.nv)))
+    q = tangent.integrate(
+        model, np.tile(model.keyframe().q, (batch, 1)), 0.02 + 0.05 * rng.uniform(size=(batch, model.nv))
+    )
     return ag.State(q, 0.1 * rng.normal(size=(batch, model.nv))), rng.normal(size=(batch, model.nu))

@@ -16,7 +16,7 @@ def inputs(batch, steps, seed=0):
     """Robots thrown about: some in the air, some sliding, some standing."""
     rng = np.random.default_rng(seed)
     q = np.repeat(MODEL.keyframe().q[None], batch, 0)
-    q = ag.move(MODEL, q, 0.05 * rng.normal(size=(batch, 18)))
+    q = ag.integrate(MODEL, q, 0.05 * rng.normal(size=(batch, 18)))
     q[:, 2] = 0.47 + 0.04 * rng.random(batch)
     u = MODEL.keyframe_control() + 0.2 * rng.normal(size=(batch, steps, 12))
     return ag.State(q, 0.5 * rng.normal(size=(batch, 18))), u
@@ -216,7 +216,7 @@ def test_same_bits_of_robots_that_need_more_or_less_work():
     """Flailing ants: how long one works on its contacts depends on its own alone."""
     model = ag.robots.ant()
     sim, rng = hard(model, dt=0.01), np.random.default_rng(3)
-    q = ag.move(model, np.repeat(model.keyframe().q[None], 11, 0), 0.3 * rng.normal(size=(11, model.nv)))
+    q = ag.integrate(model, np.repeat(model.keyframe().q[None], 11, 0), 0.3 * rng.normal(size=(11, model.nv)))
     q[:, 2] = rng.uniform(0.2, 0.6, 11)
     state, u = ag.State(q, rng.normal(size=(11, model.nv))), rng.uniform(-1, 1, size=(11, 60, model.nu))
     together = sim.rollout(state, u)

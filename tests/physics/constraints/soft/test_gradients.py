@@ -120,7 +120,7 @@ def test_forces_are_outputs_with_gradients(scene, cone, steps):
 
     def along(h):
         params = sim.params.replace(**{name: sim.params[name] + h * p_dir[name] for name in names}, unchecked=True)
-        return loss(ag.move(model, state.q, h * q_dir), state.v + h * v_dir, u + h * u_dir, params)
+        return loss(ag.integrate(model, state.q, h * q_dir), state.v + h * v_dir, u + h * u_dir, params)
 
     slope = ag.to_tangent(model, state.q, grad.q0) @ q_dir + grad.v0 @ v_dir + np.sum(grad.u * u_dir)
     slope += sum(np.sum(grad.params[name] * p_dir[name]) for name in names)

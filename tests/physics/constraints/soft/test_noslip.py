@@ -91,7 +91,7 @@ def test_gradients(cone, tmp_path):
     wanted = slope(lambda x: loss(v=state.v + x[:, None] * dv))
     assert grad.v0 @ dv == pytest.approx(wanted, rel=1e-7)
     assert np.sum(sim.jvp(traj, dv=dv).v * v_bar) == pytest.approx(wanted, rel=1e-7)
-    wanted = slope(lambda x: loss(q=np.array([tangent.move(model, state.q, y * dq) for y in x])))
+    wanted = slope(lambda x: loss(q=np.array([tangent.integrate(model, state.q, y * dq) for y in x])))
     assert tangent.to_tangent(model, state.q, grad.q0) @ dq == pytest.approx(wanted, rel=1e-7)
     for name in ("friction", "torsional_friction", "mass", "com", "dry_friction", "tendon_dry_friction", "shape_size"):
         base = model.params[name]

@@ -90,7 +90,7 @@ def test_newton_converges_in_random_states(name, cone):
     rng = np.random.default_rng(0)
     n = 2000
     q = np.repeat(model.keyframe().q[None], n, 0)
-    q = ag.move(model, q, rng.normal(size=(n, model.nv)) * rng.uniform(0, 1, size=(n, 1)))
+    q = ag.integrate(model, q, rng.normal(size=(n, model.nv)) * rng.uniform(0, 1, size=(n, 1)))
     state = ag.State(q, rng.normal(size=(n, model.nv)) * 10.0 ** rng.uniform(-2, 1, size=(n, 1)))
     traj = sim.rollout(state, steps=3)
     assert np.isfinite(traj.final.v).all()

@@ -15,7 +15,7 @@ def inputs(model, batch, steps, seed=0):
     """Random states: some in the air, some sliding, some standing."""
     rng = np.random.default_rng(seed)
     q = np.repeat(model.keyframe().q[None], batch, 0)
-    q = ag.move(model, q, 0.05 * rng.normal(size=(batch, model.nv)))
+    q = ag.integrate(model, q, 0.05 * rng.normal(size=(batch, model.nv)))
     u = model.keyframe_control() + 0.2 * rng.normal(size=(batch, steps, model.nu))
     return ag.State(q, 0.5 * rng.normal(size=(batch, model.nv))), u
 
