@@ -409,7 +409,12 @@ def builders():
         "limit_solimp": (0.9, 0.95, 0.001, 0.5, 2),
         "effort_limit": (-3, 3),
     }
-    joint |= {"dry_friction": 0.1, "dry_solref": (0.02, 1), "dry_solimp": (0.9, 0.95, 0.001, 0.5, 2), "lifts": False}
+    joint |= {
+        "dry_friction": 0.1,
+        "dry_solref": (0.02, 1),
+        "dry_solimp": (0.9, 0.95, 0.001, 0.5, 2),
+        "actuator_gravcomp": False,
+    }
     fluid = {"fluid_box": (0.1, 0.1, 0.1), "fluid_rotation": (1, 0, 0, 0)}
     shape = {"name": "new", **placed, "friction": 1.0, "condim": 3, "group": 1, "touches": 1, "margin": 0.0, **soft}
     ranged = {"control_range": (-1, 1)}
@@ -523,7 +528,7 @@ def builders():
             "dynamics": "filter",
             "activation_time": (1.0, 0, 0),
             "activation_range": (-1, 1),
-            "early": False,
+            "actearly": False,
         },
         "sensor": {"name": "n", "kind": "jointpos", "on": "arm", "cutoff": 1.0},
         "keyframe": {"name": "n", "q": [0, 0, 1, 1, 0, 0, 0, 0.1, 0.1], "v": np.zeros(8), "u": [0.5]},

@@ -148,6 +148,22 @@ def test_health_keeps_its_old_name():
         assert health._replace(margin=3.0) == artigrad.Health(1.0, 0.0, 3.0)
 
 
+def test_builders_keep_their_old_names():
+    builder = artigrad.ModelBuilder("arm")
+    with pytest.warns(DeprecationWarning, match=r"body\(lifts=\.\.\.\) .* use actuator_gravcomp="):
+        builder.body("arm", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0), gravity_compensation=1.0, lifts=True)
+    builder.site("tip", "arm")
+    builder.site("base", "world")
+    with pytest.warns(DeprecationWarning, match=r"actuator\(early=\.\.\.\) .* use actearly="):
+        builder.actuator("drive", "arm", dynamics="filter", early=True)
+    with pytest.warns(DeprecationWarning, match=r"actuator\(seen_from=\.\.\.\) .* use refsite="):
+        builder.actuator("pull", site="tip", seen_from="base", gear=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    model = builder.build()
+    assert "actuator_gravcomp" in model.features and model.activations[0].actearly
+    with pytest.warns(DeprecationWarning, match=r"Model\.lifting .* use actuator_gravcomp"):
+        assert model.extras == model.features and model.lifting == model.actuator_gravcomp == (0,)
+
+
 def test_tendons_keep_their_old_names():
     builder = artigrad.ModelBuilder("arm")
     builder.body("arm", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0))

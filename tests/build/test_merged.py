@@ -94,7 +94,13 @@ def test_nothing_lifts_without_actuators(tmp_path):
     def arm(motor):
         b = ag.ModelBuilder("arm")
         b.body(
-            "arm", joint="spherical", mass=1.0, com=(0.3, 0, 0), inertia=INERTIA, gravity_compensation=1.0, lifts=True
+            "arm",
+            joint="spherical",
+            mass=1.0,
+            com=(0.3, 0, 0),
+            inertia=INERTIA,
+            gravity_compensation=1.0,
+            actuator_gravcomp=True,
         )
         b.body("free", joint="free", mass=1.0, inertia=INERTIA, gravity_compensation=1.0)
         if motor:
@@ -103,7 +109,7 @@ def test_nothing_lifts_without_actuators(tmp_path):
 
     lifted = arm(True)
     assert np.abs(speeds(lifted)).max() < 1e-12
-    with pytest.warns(RuntimeWarning, match="joint 'arm' of 'arm' lifts: .* no actuator"):
+    with pytest.warns(RuntimeWarning, match="joint 'arm' of 'arm' has actuator_gravcomp: .* no actuator"):
         model = arm(False)
     again = back(model, tmp_path)
     assert np.abs(speeds(model)).max() > 0.1

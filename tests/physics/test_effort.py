@@ -83,7 +83,7 @@ def test_effort_limits_survive_saving_and_editing(tmp_path):
     model = ag.load(robot("Euler", True))
     ag.save(model, tmp_path / "again.xml")
     again = ag.edit(ag.load(tmp_path / "again.xml")).build()
-    assert again.lifting == model.lifting == (1, 2)
+    assert again.actuator_gravcomp == model.actuator_gravcomp == (1, 2)
     np.testing.assert_array_equal(again.params.effort_limit, model.params.effort_limit)
     with pytest.raises(ag.InputError, match="effort_limit"):
         arm = ag.robots.hopper()

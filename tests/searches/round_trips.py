@@ -274,7 +274,15 @@ class _Drawing:
             self.shape(kind, f"k{n}", {"name": f"kshape{n}", "condim": 6})
             self.bodies.append(f"k{n}")
         limits = {"limit": (-0.1, 0.1), "dry_friction": 0.1, "effort_limit": (-2.0, 2.0), "stiffness_curve": (1.0, 2.0)}
-        self.b.body("kh", joint="revolute", damping=0.1, gravity_compensation=0.5, lifts=True, **limits, **self.mass())
+        self.b.body(
+            "kh",
+            joint="revolute",
+            damping=0.1,
+            gravity_compensation=0.5,
+            actuator_gravcomp=True,
+            **limits,
+            **self.mass(),
+        )
         self.b.body("kb", "kh", joint="spherical", limit=(0, 0.3), stiffness=0.5, position=(0, 0, 0.3), **self.mass())
         self.b.body("ks", "kh", joint="prismatic", position=(0.2, 0, 0.3), **self.mass())
         self.bodies += ["kh", "kb", "ks"]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..arguments import checked_model, shown
+from ..deprecation import renamed_arguments
 from ..errors import ModelError, warn
 from ..model.findings import Finding
 from ..model.model import (
@@ -140,6 +141,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         between = self.body(f"{name}:1", parent, joint="revolute", axis=first, **joint)
         return self.body(name, between, joint="revolute", axis=second, anchor=joint.get("anchor", (0, 0, 0)), **options)
 
+    @renamed_arguments(lifts="actuator_gravcomp")
     @checked_model
     def body(
         self,
@@ -174,7 +176,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         gravity_compensation: float = 0.0,
         fluid_box: Any = (0.0, 0.0, 0.0),
         fluid_rotation: Any = (1.0, 0.0, 0.0, 0.0),
-        lifts: bool = False,
+        actuator_gravcomp: bool = False,
         mocap: bool = False,
     ) -> str:
         """Add a body and the joint that connects it to `parent`.
@@ -208,8 +210,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             gravity_compensation: Fraction of the weight that is compensated.
             fluid_box, fluid_rotation: Edges (m) and axes (quaternion) of the equivalent box about the center of mass in
                 a fluid.
-            lifts: Actuators of this joint provide the gravity compensation of its subtree, within its effort_limit
-                (MuJoCo actuatorgravcomp).
+            actuator_gravcomp: Actuators of this joint provide the gravity compensation of its subtree, within its
+                effort_limit.
             mocap: Body fixed to the world and placed by params.position and params.rotation, for welds and contacts.
 
         Returns:
@@ -270,7 +272,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             "joint": joint,
             "joint_name": joint_name,
             "mocap": bool(mocap),
-            "lifts": bool(lifts) and JOINTS[joint].nv > 0,
+            "actuator_gravcomp": bool(actuator_gravcomp) and JOINTS[joint].nv > 0,
             "touches_parent": None,  # default: `parents_touch`
             "velocity_limit": velocity_limit,
             "com": vector(com, 3, f"com of {what}"),
@@ -416,6 +418,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             name, joint, kind=kinds[target], gain=gain, gear=gear, control_range=control_range, **limits
         )
 
+    @renamed_arguments(seen_from="refsite", early="actearly")
     @checked_model
     def actuator(
         self,
@@ -424,7 +427,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         *,
         tendon: str | None = None,
         site: str | None = None,
-        seen_from: str | None = None,
+        refsite: str | None = None,
         body: str | None = None,
         crank: str | None = None,
         slider: str | None = None,
@@ -441,7 +444,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         dynamics: str | None = None,
         activation_time: Any = (1.0, 0.0, 0.0),
         activation_range: Any = None,
-        early: bool = False,
+        actearly: bool = False,
         muscle_gain: Any = None,
         muscle_bias: Any = None,
         muscle_length_range: Any = (0.0, 1.0),
@@ -454,7 +457,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         Args:
             name: Name.
             joint, tendon, site: Target.
-            seen_from: Reference site (MuJoCo refsite): the wrench is in its axes and reacts on it; length = gear .
+            refsite: Reference site: the wrench is in its axes and reacts on it; length = gear .
                 (relative position, rotation vector).
             body: Body of an adhesion actuator (soft law): its force is distributed over all its contacts.
             crank, slider, crank_length: Sites and rod length (m) of a slider-crank; length is the slider's position on
@@ -476,13 +479,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             activation_time: s; of a filter the first number, of a muscle rise time, fall time and the width of u over
                 which they change.
             activation_range: (lower, upper).
-            early: The force uses the activation at the end of the step (MuJoCo actearly).
+            actearly: The force uses the activation at the end of the step.
             muscle_gain, muscle_bias, muscle_length_range: As the params of these names; see `muscle`.
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
         given = {"joint": joint, "tendon": tendon, "site": site, "crank": crank, "body": body}
-        on, axes = self._acted_on(what, given, {"site": seen_from, "crank": slider}, in_parent, gear)
+        on, axes = self._acted_on(what, given, {"site": refsite, "crank": slider}, in_parent, gear)
         crank_length = number(crank_length, f"crank_length of {what}")
         if (crank_length > 0) != (crank is not None):
             raise ModelError(f"{what}: a slider-crank, and nothing else, has a crank_length above zero")
@@ -514,7 +517,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             "max_velocity": max_velocity,
         }
         if dynamics is not None:
-            self._activate(name, dynamics, activation_time, activation_range, early)
+            self._activate(name, dynamics, activation_time, activation_range, actearly)
         if muscle_gain is not None or muscle_bias is not None:
             self._actuators[name]["muscle"] = {
                 "muscle_gain": vector(np.zeros(8) if muscle_gain is None else muscle_gain, 8, f"muscle_gain of {what}"),
@@ -536,13 +539,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         if any(np.any(x) for x in zero):
             raise ModelError(f"{what} is a servo motor: it has no bias and no gain_slope")
 
-    def _activate(self, name: str, dynamics: str, time: Any, limits: Any, early: bool) -> None:
+    def _activate(self, name: str, dynamics: str, time: Any, limits: Any, actearly: bool) -> None:
         what = f"actuator '{name}'"
         if dynamics not in DYNAMICS:
             raise ModelError(f"dynamics of {what} is one of {', '.join(DYNAMICS)}; not {dynamics!r}")
         self._actuators[name]["activation"] = {
             "dynamics": dynamics,
-            "early": bool(early),
+            "actearly": bool(actearly),
             "activation_time": vector(time, 3, f"activation_time of {what}"),
             "activation_range": bounds(limits, f"activation_range of {what}"),
         }
@@ -617,7 +620,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                     f"{what} is on {part} '{x}', which does not exist; there are: {', '.join(known) or 'none'}"
                 )
         if any(x is not None and key != part for key, x in others.items()) or (part == "crank" and other is None):
-            raise ModelError(f"{what}: seen_from goes with a site, and slider with a crank, which needs it")
+            raise ModelError(f"{what}: refsite goes with a site, and slider with a crank, which needs it")
         assert name is not None
         count = 1 if part in ("tendon", "crank", "body") else 6
         if part == "joint":
@@ -865,13 +868,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 "model cannot have both; limit the forces of its actuators by their force_range"
             )
 
-    def _check_lifting(self, model: Model) -> None:
+    def _check_gravcomp(self, model: Model) -> None:
         """Warn of gravity compensation by actuators in a model without actuators: it has no effect, as in MuJoCo."""
-        lifting = [model.joints[i] for i in model.lifting]
-        if lifting and not self._lenient and not model.nu and "compensation" in model.features:
+        joints = [model.joints[i] for i in model.actuator_gravcomp]
+        if joints and not self._lenient and not model.nu and "compensation" in model.features:
             warn(
-                f"joint '{lifting[0]}' of '{self.name}' lifts: its actuators compensate weight. The model has no actuator, and "
-                "so nothing does, as in MuJoCo: add one, or leave lifts out for compensation without any"
+                f"joint '{joints[0]}' of '{self.name}' has actuator_gravcomp: its actuators compensate weight. The model has "
+                "no actuator, and "
+                "so nothing does, as in MuJoCo: add one, or leave actuator_gravcomp out for compensation without any"
             )
 
     def build(self) -> Model:
@@ -921,9 +925,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             shapes=self._build_shapes(names),
             keyframes={},
             mocap=[k for k, b in enumerate(bodies) if b["mocap"]],
-            lifting=[k for k, b in enumerate(bodies) if b["lifts"]],
+            actuator_gravcomp=[k for k, b in enumerate(bodies) if b["actuator_gravcomp"]],
             reference=[b["reference"] for b in bodies],
-            activations=[Activated(j, a["dynamics"], a["early"]) for j, a in activations.items()],
+            activations=[Activated(j, a["dynamics"], a["actearly"]) for j, a in activations.items()],
             muscles=list(muscles),
             equalities=self._build_equalities(names),
             tendons=self._build_tendons(),
@@ -935,7 +939,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             unsupported=self.unsupported,
             notes=self.notes,
         )
-        self._check_lifting(model)
+        self._check_gravcomp(model)
         check_sides(model)
         self._check_servo_sensors(model)
         check_seen(model)

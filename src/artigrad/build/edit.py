@@ -202,7 +202,7 @@ class Editor(LenientBuilder):
             root, joint = robot.parent[i] < 0, robot.joint_type[i]
             options: dict[str, Any] = {key: p[key][i] for key in ("axis", "anchor", *JOINT_NUMBERS, *SURROUNDED)}
             options |= {key: p[key][i] for key in ("position", "rotation", "mass", "com", "inertia")}
-            options["mocap"], options["lifts"] = i in robot.mocap, i in robot.lifting
+            options["mocap"], options["actuator_gravcomp"] = i in robot.mocap, i in robot.actuator_gravcomp
             if JOINTS[joint].axial:
                 options["reference"] = robot.reference[robot.joint_q[i]]
             for key in ("limit", "effort_limit"):
@@ -371,7 +371,9 @@ class Editor(LenientBuilder):
         """Replace a joint by a fixed one with its body's name."""
         body = next(name for name, b in self._bodies.items() if b["joint_name"] == joint)
         unlimited = dict.fromkeys(("limit", "effort_limit"), bounds(None, ""))
-        self._bodies[body] |= JOINTLESS | {"joint": "fixed", "anchor": np.zeros(3), "lifts": False} | unlimited
+        self._bodies[body] |= (
+            JOINTLESS | {"joint": "fixed", "anchor": np.zeros(3), "actuator_gravcomp": False} | unlimited
+        )
         if body not in self._joints:
             self._bodies[body]["joint_name"] = body
 
@@ -389,7 +391,7 @@ def _active(robot: Model, j: int) -> dict[str, Any]:
     own: dict[str, Any] = {}
     for k, a in enumerate(robot.activations):
         if a.actuator == j:
-            own = {"dynamics": a.dynamics, "early": a.early}
+            own = {"dynamics": a.dynamics, "actearly": a.actearly}
             own |= {key: robot.params[key][k] for key in ACTIVATION_NUMBERS}
     if j in robot.muscles:
         own |= {key: robot.params[key][robot.muscles.index(j)] for key in MUSCLE_NUMBERS}
@@ -457,8 +459,8 @@ def acted_on(robot: Model, j: int, prefix: str) -> dict[str, Any]:
     if kind == "tendon":
         return {"tendon": prefix + robot.tendons[a].name, "gear": p.gear[j]}
     if kind == "site":
-        seen_from = None if b < 0 else prefix + robot.sites[b]
-        return {"site": prefix + robot.sites[a], "seen_from": seen_from, "gear": p.gear_axes[j]}
+        refsite = None if b < 0 else prefix + robot.sites[b]
+        return {"site": prefix + robot.sites[a], "refsite": refsite, "gear": p.gear_axes[j]}
     if kind == "body":
         return {"body": prefix + robot.bodies[a], "gear": p.gear[j]}
     if kind == "crank":

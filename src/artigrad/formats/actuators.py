@@ -184,7 +184,7 @@ def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
         return {"body": names.body[on]}  # MuJoCo ignores its gear
     other = int(m.actuator_trnid[a, 1])
     if transmission == TrnType.SITE:
-        return {"site": names.site[on], "seen_from": None if other < 0 else names.site[other], "gear": gear}
+        return {"site": names.site[on], "refsite": None if other < 0 else names.site[other], "gear": gear}
     if transmission == TrnType.SLIDERCRANK:
         rod = float(m.actuator_cranklength[a])
         return {"crank": names.site[on], "slider": names.site[other], "crank_length": rod, "gear": float(gear[0])}
@@ -231,7 +231,7 @@ def _activation(m: Any, a: int) -> dict[str, Any]:
         "dynamics": DYNAMICS[int(m.actuator_dyntype[a]) - 1],
         "activation_time": m.actuator_dynprm[a, :3],
         "activation_range": m.actuator_actrange[a] if m.actuator_actlimited[a] else None,
-        "early": bool(m.actuator_actearly[a]),
+        "actearly": bool(m.actuator_actearly[a]),
     }
 
 

@@ -143,8 +143,12 @@ def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tupl
 def _joint(m: Any, j: int, driven: bool) -> dict[str, Any]:
     """Return the parameters of joint j of the file."""
     joint, k = JOINTS[int(m.jnt_type[j])], int(m.jnt_dofadr[j])
-    lifts = bool(m.jnt_actgravcomp[j]) and bool(m.body_gravcomp.any())
-    out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k], "lifts": lifts}
+    actuator_gravcomp = bool(m.jnt_actgravcomp[j]) and bool(m.body_gravcomp.any())
+    out: dict[str, Any] = {
+        "damping": m.dof_damping[k],
+        "armature": m.dof_armature[k],
+        "actuator_gravcomp": actuator_gravcomp,
+    }
     if not joint.floating:
         out["anchor"] = m.jnt_pos[j]
     out["stiffness"], out["stiffness_curve"] = m.jnt_stiffness[j], m.jnt_stiffnesspoly[j]
@@ -153,7 +157,7 @@ def _joint(m: Any, j: int, driven: bool) -> dict[str, Any]:
         out["reference"] = m.qpos0[m.jnt_qposadr[j]]
         out["axis"], out["spring_reference"] = m.jnt_axis[j], m.qpos_spring[m.jnt_qposadr[j]]
         out["effort_limit"] = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] and m.nactuator else None
-        if lifts and m.nactuator and not driven:  # MuJoCo then compensates nothing there
+        if actuator_gravcomp and m.nactuator and not driven:  # MuJoCo then compensates nothing there
             out["effort_limit"] = (0.0, 0.0)
     if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None

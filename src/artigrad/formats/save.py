@@ -315,7 +315,7 @@ class Writer:
         if np.isfinite(p.effort_limit[i]).any():
             joint.set("actuatorfrclimited", "true")
             joint.set("actuatorfrcrange", numbers(interval(p.effort_limit[i])))
-        if i in self.model.lifting:
+        if i in self.model.actuator_gravcomp:
             joint.set("actuatorgravcomp", "true")
         if np.isfinite(p.limit[i]).any():
             joint.set("limited", "true")
@@ -572,7 +572,7 @@ class Writer:
                 if activation.actuator == a:
                     general.set("dyntype", activation.dynamics)
                     general.set("dynprm", numbers(p.activation_time[k]))
-                    general.set("actearly", str(activation.early).lower())
+                    general.set("actearly", str(activation.actearly).lower())
                     ranges.append(("act", p.activation_range[k]))
             for key, limits in ranges:
                 if np.isfinite(limits).any():

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..deprecation import renamed
 from ..errors import InputError, near
 from ..physics.joints.joint import Joint
 from ..physics.joints.table import JOINTS, KIND
@@ -155,18 +156,19 @@ class Equality(NamedTuple):
     b: int
 
 
+@renamed(early="actearly")
 class Activated(NamedTuple):
     """Activation state of an actuator.
 
     Attributes:
         actuator: Its index.
         dynamics: One of DYNAMICS.
-        early: True if its force uses the activation at the end of the step.
+        actearly: True if its force uses the activation at the end of the step.
     """
 
     actuator: int
     dynamics: str
-    early: bool = False
+    actearly: bool = False
 
 
 class Keyframe(NamedTuple):
@@ -225,6 +227,7 @@ class Sensor(NamedTuple):
     num: int = 1
 
 
+@renamed(lifting="actuator_gravcomp", extras="features")
 class Model(Sealed):
     """A robot, or several: bodies, joints, sites and actuators by name, and their default parameters.
 
@@ -240,7 +243,7 @@ class Model(Sealed):
         keyframes: (q, v, u, act, mocap) by name.
         reference: q in which the inverse weights of constraints are computed, MuJoCo's qpos0.
         mocap: Bodies placed by params.
-        lifting: Joints whose actuators compensate gravity.
+        actuator_gravcomp: Joints whose actuators compensate gravity.
         shapes: Collision shapes.
         sensors: Sensors, read by `sim.sensors`.
         tendons: Tendons.
@@ -274,7 +277,7 @@ class Model(Sealed):
         keyframes: dict[str, Keyframe],
         *,
         mocap: Sequence[int] = (),
-        lifting: Sequence[int] = (),
+        actuator_gravcomp: Sequence[int] = (),
         reference: Sequence[float] = (),
         activations: Sequence[Activated] = (),
         muscles: Sequence[int] = (),
@@ -291,7 +294,8 @@ class Model(Sealed):
         self.name = name
         self.bodies, self.joints, self.sites, self.actuators = map(tuple, (bodies, joints, sites, actuators))
         self.parent, self.joint_type = tuple(parent), tuple(joint_type)
-        self.site_body, self.mocap, self.lifting = tuple(site_body), tuple(mocap), tuple(lifting)
+        self.site_body, self.mocap = tuple(site_body), tuple(mocap)
+        self.actuator_gravcomp = tuple(actuator_gravcomp)
         self.transmissions, self.actuator_kind = tuple(transmissions), tuple(actuator_kind)
         self.activations, self.muscles = tuple(activations), tuple(muscles)
         self.na = len(self.activations)
@@ -487,21 +491,29 @@ class Model(Sealed):
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """Forces and transmissions that not every model has; kernels are compiled for these.
+        """Optional forces and transmissions of the model as built; kernels contain code for these alone.
 
-        Forces: "compensation" of weight, a "fluid", "ellipsoid" shapes in it, gains of actuators with a "slope", a "spring"
-        that is not linear or of a ball or free joint, a tendon with a "curve", motors that are a "servo", "activation" of
-        actuators, "muscle"s, "adhesion", contacts that are "sticky"; limits of "effort", and "lifting" of weight within
-        these; a "surface" that moves by itself. Transmissions: `transmissions.line_features`.
+        compensation        gravity compensation
+        actuator_gravcomp   gravity compensation by actuators
+        fluid, ellipsoid    fluid; shapes treated as ellipsoids in it
+        spring, curve       nonlinear or rotational springs; nonlinear springs of tendons
+        slope               gains that depend on length and velocity
+        effort              effort limits
+        servo               servo motors
+        activation, muscle  activations of actuators; muscles
+        adhesion, sticky    adhesion actuators; adhesive contacts
+        surface             surface velocities
+
+        Features of transmissions: see `transmissions.line_features`.
         """
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
         if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
             found.add("spring")
         if "fluid" in found and self.shapes.wet:
             found.add("ellipsoid")
-        if "compensation" in found and self.lifting:
-            found.add("lifting")
-        if self.nu and ("lifting" in found or np.isfinite(self.params.effort_limit).any()):
+        if "compensation" in found and self.actuator_gravcomp:
+            found.add("actuator_gravcomp")
+        if self.nu and ("actuator_gravcomp" in found or np.isfinite(self.params.effort_limit).any()):
             found.add("effort")
         if any(on.kind == "body" for on in self.transmissions):
             found.add("adhesion")

@@ -87,7 +87,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     "nservo": INT,  # actuators, if any is a servo motor
     "nspring": INT,  # links, if any has a rotational or nonlinear spring
     "neffort": INT,  # degrees of freedom, if any has an effort limit
-    "dof_lifts": INTS,  # 1 for those whose actuators compensate gravity
+    "dof_actuator_gravcomp": INTS,  # 1 for those whose actuators compensate gravity
     "fluid_body": INTS,
     # bodies with adhesion: number; index of each actuator and shape, from 1
     "nadhesion": INT,
@@ -247,10 +247,10 @@ def _surroundings(model: Model) -> dict[str, Any]:
     sizes["nspring"] = len(model.links.parent) if "spring" in model.features else 0
     sizes["nsurface"] = len(model.shapes.names) if "surface" in model.features else 0
     sizes["neffort"] = model.nv if "effort" in model.features else 0
-    lifts = [i in model.lifting for i in range(model.nb) for _ in range(model.joint_kind(i).nv)]
+    gravcomp = [i in model.actuator_gravcomp for i in range(model.nb) for _ in range(model.joint_kind(i).nv)]
     shapes = [k for k in model.shapes.wet if "ellipsoid" in model.features]
     found = {"fluid_body": _ints(wet), "nwet": len(shapes), "wet_shape": _ints(shapes)}
-    return sizes | found | {"dof_lifts": _ints(lifts)}
+    return sizes | found | {"dof_actuator_gravcomp": _ints(gravcomp)}
 
 
 def _lines(model: Model) -> dict[str, Any]:
@@ -483,7 +483,7 @@ class Topology(SimpleNamespace):
     nservo: Any
     nspring: Any
     neffort: Any
-    dof_lifts: Any
+    dof_actuator_gravcomp: Any
     nadhesion: Any
     act_adhesion: Any
     shape_adhesion: Any
@@ -873,7 +873,7 @@ class Workspace:
             sizes |= dict.fromkeys(names, topology_arguments(model)["nadhesion"] + 1)
         if "effort" in model.features:
             sizes |= {"effort": nv} | ({"effort_bar": nv} if backward else {})
-        if "lifting" in model.features:
+        if "actuator_gravcomp" in model.features:
             sizes |= {"lift": nv}
         if wrench or model.has_contact or model.features & {"compensation", "fluid"}:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}

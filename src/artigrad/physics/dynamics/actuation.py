@@ -163,7 +163,7 @@ def efforts(s: Step) -> None:
     for k in loop(s.model.nv):
         s.ws.effort[k] = 0.0
     _pull(s, s.ws.effort)
-    if s.has("lifting"):
+    if s.has("actuator_gravcomp"):
         add_actuator_gravcomp(s, s.ws.effort)
 
 
@@ -182,7 +182,7 @@ def effort_limit_vjp(s: Step, tau_bar: Reals) -> Reals:
         if s.bars.const is not None:
             s.bars.const.effort[k].low += low_bar
             s.bars.const.effort[k].high += high_bar
-    if s.has("lifting"):
+    if s.has("actuator_gravcomp"):
         add_actuator_gravcomp_vjp(s, s.ws.effort_bar)
     return s.ws.effort_bar
 

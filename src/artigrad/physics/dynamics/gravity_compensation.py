@@ -18,7 +18,7 @@ from .link_motion import add_path_bars, motion_of
 
 def _of_actuators(s: Step, k: Any, x: Any) -> Any:
     """Return x for a degree of freedom whose actuators compensate gravity, else 0."""
-    return switch(s.model.dof_lifts[k], {0: lambda: 0.0, 1: lambda: x})
+    return switch(s.model.dof_actuator_gravcomp[k], {0: lambda: 0.0, 1: lambda: x})
 
 
 def _fill(s: Step) -> None:
@@ -52,11 +52,11 @@ def add_actuator_gravcomp_vjp(s: Step, tau_bar: Reals, sign: float = 1.0) -> Non
 
 def subtract_actuator_gravcomp(s: Step, tau: Reals) -> None:
     """Subtract the part of gravity compensation that actuators provide from tau."""
-    if s.has("lifting"):
+    if s.has("actuator_gravcomp"):
         add_actuator_gravcomp(s, tau, -1.0)
 
 
 def subtract_actuator_gravcomp_vjp(s: Step, tau_bar: Reals) -> None:
     """Adjoint of `subtract_actuator_gravcomp`."""
-    if s.has("lifting"):
+    if s.has("actuator_gravcomp"):
         add_actuator_gravcomp_vjp(s, tau_bar, -1.0)
