@@ -38,11 +38,11 @@ from ..model.model import (
 from ..model.params import Params
 from ..model.quaternions import matrix, of_matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
+from ..model.sliding_bodies import sliding_bodies
 from ..model.transmissions import Piece
 from ..physics.constraints.law import law_of
 from ..physics.sensors.distance_sensors import DISTANCE_SENSORS
 from ..physics.sensors.sensor_table import KINDS
-from ..simulate.constraint_weights import sliding
 from . import hull_record
 from .actuators import VELOCITY_LIMIT
 
@@ -206,7 +206,7 @@ class Writer:
         These are all but those that only slide and whose inverse weights differ from those that MuJoCo computes in
         these axes.
         """
-        m, known = self.model, sliding(self.model)
+        m, known = self.model, sliding_bodies(self.model)
         kinds = [m.joint_kind(i) for i in range(m.nb)]
         return {i for i, kind in enumerate(kinds) if i in known or not kind.axial or kind.angular}
 

@@ -17,8 +17,8 @@ import numpy as np
 from ..compiler.numpy_target import NumpyTarget
 from ..compiler.values import staging_on
 from ..errors import InputError
-from ..model.model import Model
 from ..model.params import Params
+from ..model.sliding_bodies import sliding_bodies
 from ..model.transmissions import Piece
 from ..physics.spatial import Vec3
 from ..physics.transmissions.wrapping import Around, path_around
@@ -59,25 +59,6 @@ def _parts(params: Params) -> list[Params]:
     return [Params(params.model, flat[k : k + CHUNK]) for k in range(0, len(flat), CHUNK)]
 
 
-def sliding(model: Model) -> dict[int, list[int]]:
-    """Bodies that have the inverse of their mass as weight, as MuJoCo gives it to such that only slide, and their degrees of
-    freedom."""
-    p, found = model.params, dict[int, list[int]]()
-    for i in range(model.nb):
-        shift, turn = p.body_invweight0[i]
-        if turn or not p.mass[i] or abs(shift * p.mass[i] - 1.0) > 1e-12:
-            continue
-        own, b = list[int](), i
-        while b >= 0 and (model.joint_kind(b).axial or not model.joint_kind(b).nv):
-            own += [model.joint_v[b]] if model.joint_kind(b).nv else []
-            if model.joint_kind(b).nv and model.joint_kind(b).angular:
-                break
-            b = model.parent[b]
-        if b < 0 and own and np.abs(p.dof_invweight0[own] / shift - 1.0).max() < 1e-12:
-            found[i] = own
-    return found
-
-
 class Pull(NamedTuple):
     """A force (B, 3) at a point (B, 3) of a body (-1: the world), per unit of tension."""
 
@@ -102,7 +83,7 @@ class ReferenceWeights:
         )
         M[:, range(self.model.nv), range(self.model.nv)] += self.p.armature[:, self.body_of]
         self.inverse = np.linalg.inv(M)
-        self.sliding = sliding(self.model)
+        self.sliding = sliding_bodies(self.model)
         self.paths = [[_PathPiece(pose, piece, at) for piece, at in own] for own in self._pieces()]
         self.moments = self._moments()
 

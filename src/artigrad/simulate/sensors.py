@@ -36,6 +36,8 @@ class SensorQuery(NamedTuple):
 def read(sim: Simulator, state: State, u: Any, params: Params | None, time: Any = 0.0) -> dict[str, Any]:
     """Readings by name, (n,) or (B, n)."""
     query = sensor_query(sim, state, u, params, time)
+    if not sim.model.sensors:
+        return {}
     rows = by_name(sim.model, sim.engine.query("sensors", query.state, query.x, query.params))
     return rows if query.batched else {name: y[0] for name, y in rows.items()}
 

@@ -8,6 +8,8 @@ import artigrad as ag
 from artigrad.kernels.queries import sensors_x_size
 from artigrad.physics.sensors.sensor_table import KINDS, readings_size
 from artigrad.simulate.engine import Direction
+from artigrad.simulate.function import call_of, push_forward
+from artigrad.simulate.state_functions import SENSORS
 from tests.physics.sensors.every_kind import TEXT, states
 from tests.simulate.test_cuda_on_host import gpu  # noqa: F401
 
@@ -129,3 +131,34 @@ def test_sensors_of_a_rollout_and_their_gradients():
     np.testing.assert_allclose(names_only.params.flat + other.params.flat, grad.params.flat, rtol=1e-9, atol=1e-9)
     with pytest.raises(ag.InputError, match="no sensor 'nose'"):
         sim.vjp(traj, sensor_bars={"nose": [1.0]})
+
+
+IMPULSES = """<mujoco><worldbody><geom type="plane" size="3 3 1"/><body pos="0 0 .0999"><freejoint/><geom size=".1"/>
+    <site name="s" pos=".05 0 0" euler="10 20 30"/></body></worldbody>
+    <sensor><accelerometer site="s"/><gyro site="s"/></sensor></mujoco>"""
+
+
+def test_means_of_accelerometers_under_impulses_have_gradients_and_tangents():
+    """The mean over the coming step goes through it, backwards and forwards."""
+    model, rng = ag.load(IMPULSES), np.random.default_rng(0)
+    sim = ag.Simulator(model, law="hard", backend="numpy")
+    q, v, d = model.keyframe().q, 0.1 * rng.normal(size=model.nv), rng.normal(size=model.nv)
+    bars = {name: rng.normal(size=y.shape) for name, y in sim.sensors(ag.State(q, v)).items()}
+
+    def loss(h):
+        return sum(np.sum(bars[name] * y) for name, y in sim.sensors(ag.State(q, v + h * d)).items())
+
+    h = 1e-5
+    slope = (8 * (loss(h) - loss(-h)) - loss(2 * h) + loss(-2 * h)) / (12 * h)
+    assert np.sum(sim.sensors_vjp(ag.State(q, v), bars).v * d) == pytest.approx(slope, rel=1e-7)
+    given = {"q": q, "v": v, "u": np.zeros(0), "params": model.params.flat}
+    call = call_of(SENSORS, sim)
+    along = push_forward(call, [given[k] for k in call.inputs], [d if k == "v" else None for k in call.inputs])
+    assert sum(np.sum(bar * x) for bar, x in zip(bars.values(), along, strict=True)) == pytest.approx(slope, rel=1e-7)
+
+
+def test_a_model_without_sensors_reads_nothing():
+    model = ag.load(IMPULSES.partition("<sensor>")[0] + "</mujoco>")
+    sim = ag.Simulator(model, backend="numpy")
+    traj = sim.rollout(sim.reset(), steps=2, sensors=True)
+    assert sim.sensors(sim.reset()) == traj.sensors == {}

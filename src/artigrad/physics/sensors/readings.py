@@ -85,7 +85,10 @@ def _each(c: SensorInputs, n: Any, what: str, kinds: frozenset[str]) -> None:
     """The reading of sensor n, which is of one of some kinds, or its adjoint."""
     readings = {READINGS.index(KINDS[kind].reading) for kind in kinds}
     cases = {k: partial(getattr(READINGS[k], what), c, n) for k in sorted(readings)}
-    switch(c.table.reading[n], cases) if len(cases) > 1 else next(iter(cases.values()))()
+    if len(cases) > 1:
+        switch(c.table.reading[n], cases)
+    for only in cases.values() if len(cases) == 1 else ():  # none of a model without sensors
+        only()
 
 
 # -- cutoffs ---------------------------------------------------------------------------------------------------------------
