@@ -262,7 +262,8 @@ class Options:
             directions).
         max_contacts: Capacity of the contact buffer, in points; ContactError if exceeded. Soft law: for the whole model,
             separately for condim 1/3 and 4/6. Hard law: per group of trees that can collide. On the CPU it is shared by
-            the robots of a SIMD vector. None: the number of candidate points, at most 512 (soft) or 64 (hard).
+            the robots of a SIMD vector. None: the number of candidate points, at most 512 (soft) or 64 (hard), and rollouts
+            on the CPU that need more are made again with more, with the same bits.
     """
 
     dt: float = 1e-3

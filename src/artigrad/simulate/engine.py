@@ -98,6 +98,7 @@ class Engine:
         self.constrained = model.has_contact
         self._bound: dict[tuple[Any, ...], Any] = {}
         self._constants: OrderedDict[tuple[int, Any], tuple[Params, Any]] = OrderedDict()
+        self.contact_room: int | None = None  # capacity of the contact buffer, once a rollout has enlarged it
         self.deaf = isinstance(device, Host) and device.target(1).native  # Ctrl-C is not heard while a kernel runs
         self._pace: dict[str, float] = {}  # seconds that a step of a robot took, by what was done
         self.calls: dict[tuple[Any, ...], Any] = {}  # what frameworks know of their calls
@@ -175,7 +176,9 @@ class Engine:
     @cached_property
     def contact_integers(self) -> dict[str, Any]:
         """The integers that all kernels with constraints share."""
-        return self.law.integers(self.model, self.options, self.device.dtype)
+        room = self.contact_room
+        options = self.options if room is None else replace(self.options, max_contacts=room)
+        return self.law.integers(self.model, options, self.device.dtype)
 
     @cached_property
     def names_pairs(self) -> bool:
@@ -356,6 +359,15 @@ class Engine:
 
     def _rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
         """Rows of the states after the first, at step `first`; stretches: how many, and steps of each."""
+        before = status.copy() if self.table_grows else None
+        self._run_rollout(inputs, states, first, stretches, status)
+        while before is not None and self._enlarge_table(status):
+            status[:] = before
+            self._run_rollout(inputs, states, first, stretches, status)
+        self.check_table(status)
+
+    def _run_rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
+        """The same with the contact buffer as it is."""
         count, length = stretches
         strided = length > 1
         kernel = self.bound(rollout_kernel, inputs, False, strided=strided)
@@ -373,7 +385,23 @@ class Engine:
             )
 
         self.sliced("forward", count, inputs.batch * length, run)
-        self.check_table(status)
+
+    @property
+    def table_grows(self) -> bool:
+        """Whether a rollout that runs out of contacts is made again with room for more: where max_contacts was not chosen."""
+        return self.options.max_contacts is None and isinstance(self.device, Host) and self.table_may_be_full
+
+    def _enlarge_table(self, status: Any) -> bool:
+        """Double the contact buffer if a contact was lost; return whether it was."""
+        _, points = self.law.room(self.contact_integers)
+        room = self.contact_room or self.options.contact_limit
+        if not (status[:, 1] >= LOST).any() or room >= points:
+            return False
+        self.contact_room = 2 * room
+        for name in ("contact_integers", "table_may_be_full"):
+            self.__dict__.pop(name, None)
+        self._bound.clear()
+        return True
 
     def check_table(self, status: Any) -> None:
         """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
