@@ -66,6 +66,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def remove_unused(folder: Path) -> None:
+    """Remove files to resume a run from, and figures and pages that no page of the documentation links."""
+    text = "".join(page.read_text() for page in (RESULTS.parent.parent / "README.md", *RESULTS.parent.rglob("*.md")))
+    for file in folder.iterdir():
+        if file.suffix != ".json" and f"results/{folder.name}/{file.name}" not in text:
+            file.unlink()
+
+
 def main() -> None:
     console, rows = Console(), []
     for name, make in TASKS.items():
@@ -74,8 +82,7 @@ def main() -> None:
         with Watch(console, task, task.iterations) as watch:
             done = study(task, folder, starts=STARTS.get(name, 5), watch=watch)
         summarize(console, done)
-        for saved in folder.glob("*.npz"):  # for going on, which nobody will here
-            saved.unlink()
+        remove_unused(folder)
         rows.append(row(json.loads((folder / "result.json").read_text())))
     lines = [COLUMNS, ["---"] * len(COLUMNS), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
