@@ -1,6 +1,6 @@
 """Robot files of packages: dm_control's suite and walkers, gymnasium's MuJoCo assets, pybullet_data, gymnasium-robotics.
 
-`python -m tests.packages` writes docs/robots.md: which of them load, why others do not, how far from MuJoCo they are, and how
+`python -m tests.packages` writes docs/compatibility.md: which of them load, why others do not, how far from MuJoCo they are, and how
 far gradients are from differences. `--only PART` makes rows anew whose names have that part. Of gymnasium-robotics files are
 enough: `pip install --no-deps gymnasium-robotics`.
 """
@@ -26,7 +26,7 @@ MORE = {
     "gymnasium_robotics": ("gymnasium-robotics", "envs", "*.xml"),
 }
 LUMPS = "random_urdfs"  # a thousand random lumps of pybullet_data
-TABLE = Path(__file__).parent.parent / "docs" / "robots.md"
+TABLE = Path(__file__).parent.parent / "docs" / "compatibility.md"
 
 
 def folder(package: str) -> Path | None:
@@ -136,7 +136,7 @@ def table(states: int) -> str:
     counts = Counter(how for _, how, *_ in rows)
     whole = sum(counts.values()) - counts["part"]
     lines = [
-        "# Robot files that load",
+        "# Compatibility of robot files",
         "",
         f"Made by `python -m tests.packages` with {_versions()}.",
         "",

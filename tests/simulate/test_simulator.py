@@ -125,7 +125,7 @@ def test_zero_steps_and_no_actuators():
 
 
 def test_mj_inverse_by_the_mass_matrix_and_accelerations():
-    """As `docs/coming.md` has it."""
+    """As `docs/migrating.md` has it."""
     text = """<mujoco><option density="1.2" viscosity=".1"><flag constraint="disable"/></option><worldbody><body><freejoint/>
     <geom type="box" size=".1 .2 .3"/><body pos=".3 0 0" gravcomp=".4"><joint axis="0 1 0" stiffness="3" damping=".4"/>
     <geom size=".1"/><body pos=".2 0 0"><joint type="ball" damping=".2"/><geom type="capsule" size=".05 .1"/></body></body>

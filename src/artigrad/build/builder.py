@@ -200,7 +200,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 damping force.
             limit: (lower, upper), of a spherical joint (0, largest angle); for revolute, prismatic and spherical
                 joints.
-            limit_margin, limit_solref, limit_solimp: Compliance of limits under the soft law (`docs/laws.md`).
+            limit_margin, limit_solref, limit_solimp: Compliance of limits under the soft law (`docs/contact-models.md`).
             effort_limit: (lower, upper) of the total actuator force, for revolute and prismatic joints.
             velocity_limit: rad/s or m/s, for use by controllers; not enforced.
             reference: Position of a revolute or prismatic joint in the reference pose, in which inverse weights are

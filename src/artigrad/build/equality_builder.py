@@ -51,7 +51,7 @@ class EqualityBuilder:
             anchor: Point of the body, m, in its frame.
             other_anchor: Point of the other body, m; by default coincident with all joints at zero.
             name: Name.
-            solref, solimp: Compliance (`docs/laws.md`).
+            solref, solimp: Compliance (`docs/contact-models.md`).
         """
         return self._equality("connect", body, other, name, (anchor, other_anchor), (solref, solimp))
 

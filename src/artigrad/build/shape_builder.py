@@ -69,7 +69,7 @@ class ShapeBuilder:
             name, position, rotation: Name, and frame in the body (m, quaternion w x y z).
             friction, torsional_friction, rolling_friction, restitution: Coefficients, as the params of these names.
             condim: Contact dimension: 1 (normal only), 3 (sliding friction), 4 (torsional) or 6 (rolling).
-            solref, solimp, solmix, margin: Compliance (`docs/laws.md`).
+            solref, solimp, solmix, margin: Compliance (`docs/contact-models.md`).
             gap: Range of adhesion beyond margins, m.
             adhesion: Pull of its contacts, N.
             surface_velocity: Of a conveyor belt or turntable (`params.surface_velocity`).

@@ -112,7 +112,7 @@ class LawOptions:
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SoftOptions(LawOptions):
     """Options of the soft law, `Simulator(model, law=ag.SoftOptions(...))`: MuJoCo's convex law for contacts, limits, dry
-    friction and equalities. It is the default, and always solvable (`docs/laws.md`).
+    friction and equalities. It is the default, and always solvable (`docs/contact-models.md`).
 
     A Simulator takes options that are not given from the model's, which are those of its file.
 
