@@ -151,13 +151,13 @@ def stretches(u: np.ndarray) -> list[tuple[np.ndarray, int]]:
 def plate(feet: int) -> ag.Model:
     """A body of 20 kg on so many balls of 3 cm, in a grid under it; three would carry it."""
     b = ag.ModelBuilder(f"plate on {feet}")
-    b.body("plate", joint="free", mass=20.0, inertia=(0.4, 0.6, 0.9), position=(0.0, 0.0, 0.13))
+    b.add_body("plate", joint="free", mass=20.0, inertia=(0.4, 0.6, 0.9), position=(0.0, 0.0, 0.13))
     across = max(k for k in range(1, feet + 1) if feet % k == 0 and k * k <= feet)
     for k in range(feet):
         x, y = k // across, k % across
         place = (0.8 * (x / max(feet // across - 1, 1) - 0.5), 0.4 * (y / max(across - 1, 1) - 0.5), -0.1)
-        b.sphere("plate", 0.03, position=place, group=1, touches=2)
-    b.plane(group=2, touches=1)
+        b.add_sphere("plate", 0.03, position=place, group=1, touches=2)
+    b.add_plane(group=2, touches=1)
     return b.build()
 
 

@@ -34,15 +34,15 @@ BLOCKS = 4
 def crowd(others: bool) -> ag.Model:
     """A plate on four balls; with `others` also capsules on it and boxes that stand beside it, none of which touch."""
     b = ag.ModelBuilder("crowd" if others else "four feet")
-    b.body("plate", joint="free", mass=20.0, inertia=(0.4, 0.6, 0.9), position=(0.0, 0.0, 0.13))
+    b.add_body("plate", joint="free", mass=20.0, inertia=(0.4, 0.6, 0.9), position=(0.0, 0.0, 0.13))
     for x in (-0.4, 0.4):
         for y in (-0.2, 0.2):
-            b.sphere("plate", 0.03, position=(x, y, -0.1), group=1, touches=2)
-    b.plane(group=2, touches=1)
+            b.add_sphere("plate", 0.03, position=(x, y, -0.1), group=1, touches=2)
+    b.add_plane(group=2, touches=1)
     for k in range(CARRIED * others):
-        b.capsule("plate", 0.02, 0.05, position=(0.05 * (k - CARRIED / 2), 0.0, 0.1), group=4, touches=8)
+        b.add_capsule("plate", 0.02, 0.05, position=(0.05 * (k - CARRIED / 2), 0.0, 0.1), group=4, touches=8)
     for k in range(STANDING * others):
-        b.box("world", (0.02, 0.05, 0.1), position=(0.1 * (k - STANDING / 2), 0.6, 0.2), group=8, touches=4)
+        b.add_box("world", (0.02, 0.05, 0.1), position=(0.1 * (k - STANDING / 2), 0.6, 0.2), group=8, touches=4)
     return b.build()
 
 
@@ -71,16 +71,16 @@ def blocks(upper: str, lower: str, height: float = 0.299) -> ag.Model:
     b = ag.ModelBuilder(f"{upper} on {lower}")
     for k in range(BLOCKS):
         mask = {"group": 1 << k, "touches": 1 << k}
-        b.body(f"b{k}", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(k, 0.0, height))
+        b.add_body(f"b{k}", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(k, 0.0, height))
         turn = {"rotation": (1.0, 0.0, 0.0, 0.1 + 0.05 * k)}
         for kind, body, half, place in (
             (upper, f"b{k}", 0.1, {}),
             (lower, "world", 0.2, {"position": (k, 0.0, 0.0), **turn}),
         ):
             if kind == "box":
-                b.box(body, half * np.ones(3), **place, **mask)
+                b.add_box(body, half * np.ones(3), **place, **mask)
             else:
-                b.points(body, SOLIDS[kind](half), **place, **mask)
+                b.add_convex_hull(body, SOLIDS[kind](half), **place, **mask)
     return b.build()
 
 

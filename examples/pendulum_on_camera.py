@@ -20,11 +20,11 @@ def pendulum(lengths=LENGTHS):
     first, second = lengths
     b = ag.ModelBuilder("double")
     hinge = {"joint": "revolute", "axis": (0, 1, 0), "damping": 1e-5}
-    b.body("upper", mass=0.2, com=(0, 0, -first / 2), inertia=(1e-4, 2e-4, 1e-4), **hinge)
+    b.add_body("upper", mass=0.2, com=(0, 0, -first / 2), inertia=(1e-4, 2e-4, 1e-4), **hinge)
     below = {"position": (0, 0, -first), "com": (0, 0, -second / 2)}
-    b.body("lower", "upper", mass=0.15, inertia=(1e-4, 1e-4, 1e-5), **below, **hinge)
-    b.site("joint", "upper", position=(0, 0, -first))
-    b.site("tip", "lower", position=(0, 0, -second))
+    b.add_body("lower", "upper", mass=0.15, inertia=(1e-4, 1e-4, 1e-5), **below, **hinge)
+    b.add_site("joint", "upper", position=(0, 0, -first))
+    b.add_site("tip", "lower", position=(0, 0, -second))
     return b.build()
 
 

@@ -60,7 +60,7 @@ class Suite:
         file = mujoco.MjSpec.from_file(
             str(Path(next(iter(spec.submodule_search_locations))) / "suite" / "cartpole.xml")
         )
-        parent, look = file.body("pole_1"), file.find_default("pole")
+        parent, look = file.add_body("pole_1"), file.find_default("pole")
         for k in range(2, poles + 1):  # as `dm_control.suite.cartpole` adds them
             parent = parent.add_body(name=f"pole_{k}", pos=[0, 0, 1])
             parent.add_joint(look, name=f"hinge_{k}")
@@ -98,12 +98,12 @@ def blank(poles: int) -> Model:
     """Build the cart and poles with placeholder parameters."""
     b = ModelBuilder(f"cart with {poles} poles")
     unknown: dict[str, Any] = {"mass": START, "damping": START, "armature": START}
-    parent = b.body("cart", joint="prismatic", axis=(1, 0, 0), **unknown)
+    parent = b.add_body("cart", joint="prismatic", axis=(1, 0, 0), **unknown)
     for k in range(1, poles + 1):
         place = (0, 0, START if k > 1 else 0)
         body: dict[str, Any] = {"com": (0, 0, START), "inertia": (START, START, 0.1)}
-        parent = b.body(f"pole{k}", parent, joint="revolute", axis=(0, 1, 0), position=place, **body, **unknown)
-    b.motor("push", "cart")
+        parent = b.add_body(f"pole{k}", parent, joint="revolute", axis=(0, 1, 0), position=place, **body, **unknown)
+    b.add_motor("push", "cart")
     return b.build()
 
 

@@ -42,25 +42,25 @@ def quadruped(torque: float) -> Model:
     """Build a torso with four legs of two hinges about y, spherical feet, and a floor."""
     b = ModelBuilder("gait")
     height = THIGH * np.cos(BEND) + SHANK * np.cos(BEND) + RADIUS
-    b.body("torso", joint="free", mass=TORSO, inertia=box(TORSO, 0.7, 0.3, 0.1), position=(0.0, 0.0, height))
-    b.box("torso", (0.35, 0.15, 0.05), name="torso", friction=0.5, group=1, touches=2)
+    b.add_body("torso", joint="free", mass=TORSO, inertia=box(TORSO, 0.7, 0.3, 0.1), position=(0.0, 0.0, height))
+    b.add_box("torso", (0.35, 0.15, 0.05), name="torso", friction=0.5, group=1, touches=2)
     looks.box(b, "torso", (0.35, 0.15, 0.05), (0.0, 0.0, 0.0), looks.ORANGE)
     for leg, (x, y) in LEGS.items():
         hip, knee = f"{leg}_hip", f"{leg}_knee"
         femur: dict[str, Any] = {"mass": FEMUR, "com": (0.0, 0.0, -THIGH / 2), "inertia": rod(FEMUR, THIGH, 0.03)}
-        b.body(hip, "torso", joint="revolute", axis=(0.0, 1.0, 0.0), position=(x, y, 0.0), **femur)
+        b.add_body(hip, "torso", joint="revolute", axis=(0.0, 1.0, 0.0), position=(x, y, 0.0), **femur)
         tibia: dict[str, Any] = {"mass": TIBIA, "com": (0.0, 0.0, -SHANK / 2), "inertia": rod(TIBIA, SHANK, 0.02)}
-        b.body(knee, hip, joint="revolute", axis=(0.0, 1.0, 0.0), position=(0.0, 0.0, -THIGH), **tibia)
-        b.body(f"{leg}_foot", knee, position=(0.0, 0.0, -SHANK), mass=FOOT, inertia=sphere(FOOT, RADIUS))
-        b.sphere(f"{leg}_foot", RADIUS, name=f"{leg}_foot", friction=0.5, group=1, touches=2)
+        b.add_body(knee, hip, joint="revolute", axis=(0.0, 1.0, 0.0), position=(0.0, 0.0, -THIGH), **tibia)
+        b.add_body(f"{leg}_foot", knee, position=(0.0, 0.0, -SHANK), mass=FOOT, inertia=sphere(FOOT, RADIUS))
+        b.add_sphere(f"{leg}_foot", RADIUS, name=f"{leg}_foot", friction=0.5, group=1, touches=2)
         looks.stick(b, hip, (0.0, 0.0, 0.0), (0.0, 0.0, -THIGH), 0.03)
         looks.stick(b, knee, (0.0, 0.0, 0.0), (0.0, 0.0, -SHANK), 0.025, looks.BLUE)
         looks.ball(b, f"{leg}_foot", RADIUS, rgba=looks.DARK)
         for joint in (hip, knee):
-            b.servo_motor(joint, joint, gain=GAIN, max_force=torque, max_velocity=SPEED)
-    b.plane(name="floor", friction=0.5, group=2, touches=1)
+            b.add_servo_motor(joint, joint, gain=GAIN, max_force=torque, max_velocity=SPEED)
+    b.add_plane(name="floor", friction=0.5, group=2, touches=1)
     looks.floor(b, 0.0)
-    b.keyframe("home", q=[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0, *[BEND, -2 * BEND] * 4])
+    b.add_keyframe("home", q=[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0, *[BEND, -2 * BEND] * 4])
     return b.build()
 
 

@@ -36,7 +36,7 @@ def pendulum(lengths: Any = TRUE) -> Model:
     above, end = "world", (0.0, 0.0, 0.0)
     for k, length in enumerate(lengths, 1):
         centre = (0.0, 0.0, -length / 2)
-        b.body(
+        b.add_body(
             f"rod{k}",
             above,
             joint="revolute",

@@ -37,11 +37,11 @@ def arm(gravity: float, torque: float, target: Any = None) -> Model:
     """Build two links, upright at q = 0, each on a joint about x and y. Site `tip`."""
     b = ModelBuilder("arm", gravity=(0.0, 0.0, -gravity))
     middle: dict[str, Any] = {"mass": MASS, "com": (0.0, 0.0, LINK / 2), "inertia": rod(MASS, LINK, 0.05)}
-    b.universal("upper", **middle)
-    b.universal("fore", "upper", position=(0.0, 0.0, LINK), **middle)
-    b.site("tip", "fore", position=(0.0, 0.0, LINK))
+    b.add_universal("upper", **middle)
+    b.add_universal("fore", "upper", position=(0.0, 0.0, LINK), **middle)
+    b.add_site("tip", "fore", position=(0.0, 0.0, LINK))
     for joint in ("upper:1", "upper", "fore:1", "fore"):
-        b.servo_motor(joint, joint, gain=GAIN, max_force=torque, max_velocity=SPEED)
+        b.add_servo_motor(joint, joint, gain=GAIN, max_force=torque, max_velocity=SPEED)
     looks.stick(b, "upper", (0.0, 0.0, 0.0), (0.0, 0.0, LINK), 0.05)
     looks.stick(b, "fore", (0.0, 0.0, 0.0), (0.0, 0.0, LINK), 0.04, looks.BLUE)
     if target is not None:

@@ -42,7 +42,7 @@ LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.
 def quadruped() -> Model:
     """Build a torso and four legs of four hinges: 17 bodies, 16 servo motors of 30 N m, spherical feet, and a floor."""
     b = ModelBuilder("speed")
-    b.body("torso", joint="free", mass=20.0, inertia=box(20.0, 0.7, 0.3, 0.1), position=(0.0, 0.0, 0.42))
+    b.add_body("torso", joint="free", mass=20.0, inertia=box(20.0, 0.7, 0.3, 0.1), position=(0.0, 0.0, 0.42))
     for leg, (x, y) in LEGS.items():
         above, place = "torso", (x, y, 0.0)
         for name, axis, length, mass in (
@@ -53,7 +53,7 @@ def quadruped() -> Model:
         ):
             inertia = sphere(mass, 0.04) if length < 0.1 else rod(mass, length, 0.03)
             body = f"{leg}_{name}"
-            b.body(
+            b.add_body(
                 body,
                 above,
                 joint="revolute",
@@ -63,12 +63,12 @@ def quadruped() -> Model:
                 com=(0.0, 0.0, -length / 2),
                 inertia=inertia,
             )
-            b.servo_motor(body, body, gain=30.0, max_force=30.0, max_velocity=2 * np.pi)
+            b.add_servo_motor(body, body, gain=30.0, max_force=30.0, max_velocity=2 * np.pi)
             above, place = body, (0.0, 0.0, -length)
-        b.sphere(above, 0.05, name=above, position=place, group=1, touches=2)
-        b.site(f"{leg}_foot", above, position=place)
-    b.plane(name="floor", group=2, touches=1)
-    b.keyframe("home", q=[0.0, 0.0, 0.42, 1.0, 0.0, 0.0, 0.0, *[0.0, 0.5, -1.0, 0.5] * 4])
+        b.add_sphere(above, 0.05, name=above, position=place, group=1, touches=2)
+        b.add_site(f"{leg}_foot", above, position=place)
+    b.add_plane(name="floor", group=2, touches=1)
+    b.add_keyframe("home", q=[0.0, 0.0, 0.42, 1.0, 0.0, 0.0, 0.0, *[0.0, 0.5, -1.0, 0.5] * 4])
     return b.build()
 
 

@@ -38,18 +38,20 @@ ABOUT = torch.tensor([0.1, 0.1, 0.2, 0.4])  # deviations from plans for data by 
 def cart_and_pendulum() -> Model:
     """Build a cart that slides along x with a pendulum about y; it is upright at q = (0, 0)."""
     b = ModelBuilder("pixels")
-    b.body("cart", joint="prismatic", axis=(1.0, 0.0, 0.0), mass=CART, inertia=box(CART, 0.15, 0.15, 0.15), damping=0.5)
+    b.add_body(
+        "cart", joint="prismatic", axis=(1.0, 0.0, 0.0), mass=CART, inertia=box(CART, 0.15, 0.15, 0.15), damping=0.5
+    )
     mass = BAR + TOP
     com = (BAR * REACH / 2 + TOP * REACH) / mass
     inertia = np.array(box(BAR, 0.1, 0.06, 0.7)) + BAR * (REACH / 2 - com) ** 2 * np.array([1, 1, 0])
     inertia += np.array(box(TOP, 0.15, 0.15, 0.15)) + TOP * (REACH - com) ** 2 * np.array([1, 1, 0])
     hinge: dict[str, Any] = {"joint": "revolute", "axis": (0.0, 1.0, 0.0), "damping": 0.1}
-    b.body("pendulum", "cart", mass=mass, com=(0.0, 0.0, com), inertia=tuple(inertia), **hinge)
-    b.motor("push", "cart", gear=FORCE)
+    b.add_body("pendulum", "cart", mass=mass, com=(0.0, 0.0, com), inertia=tuple(inertia), **hinge)
+    b.add_motor("push", "cart", gear=FORCE)
     looks.box(b, "cart", (0.12, 0.1, 0.075), rgba=looks.BLUE)
     looks.box(b, "pendulum", (0.05, 0.03, 0.4), (0.0, 0.0, 0.42), looks.DARK)
     looks.box(b, "pendulum", (0.11, 0.11, 0.11), (0.0, 0.0, REACH), looks.ORANGE)
-    b.keyframe("hanging", q=[0.0, np.pi])
+    b.add_keyframe("hanging", q=[0.0, np.pi])
     return b.build()
 
 

@@ -115,15 +115,15 @@ def ball():
 def builder():
     """A builder with a part of each kind."""
     b = ag.ModelBuilder("hand")
-    b.body("base", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.body("arm", "base", joint="revolute", axis=(0, 1, 0), mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.1, 0, 0))
-    b.body("tip", "arm", joint="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.site("s", "arm", position=(0.1, 0, 0))
-    b.site("t", "tip", position=(0.2, 0, 0))
-    b.sphere("arm", 0.1, name="round")
-    b.box("tip", (0.1, 0.1, 0.1), name="square")
-    b.motor("m", "arm")
-    b.fixed_tendon("f", {"arm": 1.0, "tip": 2.0})
+    b.add_body("base", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_body("arm", "base", joint="revolute", axis=(0, 1, 0), mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.1, 0, 0))
+    b.add_body("tip", "arm", joint="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_site("s", "arm", position=(0.1, 0, 0))
+    b.add_site("t", "tip", position=(0.2, 0, 0))
+    b.add_sphere("arm", 0.1, name="round")
+    b.add_box("tip", (0.1, 0.1, 0.1), name="square")
+    b.add_motor("m", "arm")
+    b.add_fixed_tendon("f", {"arm": 1.0, "tip": 2.0})
     return b
 
 
@@ -288,9 +288,9 @@ def models():
     yield "to_ambient", Call(ag.to_ambient, {"model": m, "q": q, "tangent_bar": d}, {"model": ("Model",)})
     for part in ("body", "joint", "actuator", "site", "shape", "sensor", "tendon", "camera", "equality", "keyframe"):
         rich = builder()
-        rich.sensor("seen", "jointpos", "arm")
-        rich.camera("eye", "arm")
-        rich.connect("arm", "tip", name="tie")
+        rich.add_sensor("seen", "jointpos", "arm")
+        rich.add_camera("eye", "arm")
+        rich.add_connect("arm", "tip", name="tie")
         names = {"body": "arm", "joint": "arm", "actuator": "m", "site": "s", "shape": "round", "sensor": "seen"}
         names |= {"tendon": "f", "camera": "eye", "equality": "tie", "keyframe": "zero"}
         model = rich.build()
@@ -419,26 +419,26 @@ def builders():
     shape = {"name": "new", **placed, "friction": 1.0, "condim": 3, "group": 1, "touches": 1, "margin": 0.0, **soft}
     ranged = {"control_range": (-1, 1)}
     methods = {
-        "body": {"name": "new", "parent": "arm", **joint, **placed, **inertial, **fluid},
-        "universal": {"name": "new", "parent": "arm", "axes": ((1, 0, 0), (0, 1, 0)), **inertial},
-        "site": {"name": "new", "body": "arm", **placed},
-        "camera": {"name": "new", "body": "arm", **placed, "fov": 45.0},
-        "fluid": {"density": 1.0, "viscosity": 0.1, "wind": (1, 0, 0)},
-        "sphere": {"body": "arm", "radius": 0.1, **shape},
-        "capsule": {"body": "arm", "radius": 0.1, "half_length": 0.2, **shape},
-        "cylinder": {"body": "arm", "radius": 0.1, "half_length": 0.2, **shape},
-        "ellipsoid": {"body": "arm", "half_axes": (0.1, 0.2, 0.3), **shape},
-        "box": {"body": "arm", "half_sizes": (0.1, 0.2, 0.3), **shape},
-        "points": {"body": "arm", "vertices": np.vstack([np.eye(3), np.zeros(3)]), **shape},
-        "plane": {"body": "world", "half_extents": (0, 0), **shape},
-        "height_field": {
+        "add_body": {"name": "new", "parent": "arm", **joint, **placed, **inertial, **fluid},
+        "add_universal": {"name": "new", "parent": "arm", "axes": ((1, 0, 0), (0, 1, 0)), **inertial},
+        "add_site": {"name": "new", "body": "arm", **placed},
+        "add_camera": {"name": "new", "body": "arm", **placed, "fov": 45.0},
+        "set_fluid": {"density": 1.0, "viscosity": 0.1, "wind": (1, 0, 0)},
+        "add_sphere": {"body": "arm", "radius": 0.1, **shape},
+        "add_capsule": {"body": "arm", "radius": 0.1, "half_length": 0.2, **shape},
+        "add_cylinder": {"body": "arm", "radius": 0.1, "half_length": 0.2, **shape},
+        "add_ellipsoid": {"body": "arm", "half_axes": (0.1, 0.2, 0.3), **shape},
+        "add_box": {"body": "arm", "half_sizes": (0.1, 0.2, 0.3), **shape},
+        "add_convex_hull": {"body": "arm", "vertices": np.vstack([np.eye(3), np.zeros(3)]), **shape},
+        "add_plane": {"body": "world", "half_extents": (0, 0), **shape},
+        "add_height_field": {
             "body": "world",
             "heights": np.arange(9.0).reshape(3, 3),
             "half_extents": (1, 1),
             "base": 0.1,
             **shape,
         },
-        "connect": {
+        "add_connect": {
             "body": "arm",
             "other": "world",
             "anchor": (0, 0, 0),
@@ -446,7 +446,7 @@ def builders():
             "name": "c",
             **soft,
         },
-        "weld": {
+        "add_weld": {
             "body": "arm",
             "other": "world",
             "anchor": (0, 0, 0),
@@ -455,11 +455,11 @@ def builders():
             "name": "w",
             **soft,
         },
-        "couple": {"joint": "arm", "other": "tip", "polynomial": (0, 1, 0, 0, 0), "name": "c", **soft},
-        "couple_tendons": {"tendon": "f", "other": None, "polynomial": (0, 1, 0, 0, 0), "name": "c", **soft},
-        "exclude": {"body": "base", "other": "tip"},
-        "include": {"shape": "round", "other": "square", "condim": 3},
-        "fixed_tendon": {
+        "add_joint_coupling": {"joint": "arm", "other": "tip", "polynomial": (0, 1, 0, 0, 0), "name": "c", **soft},
+        "add_tendon_coupling": {"tendon": "f", "other": None, "polynomial": (0, 1, 0, 0, 0), "name": "c", **soft},
+        "add_exclude": {"body": "base", "other": "tip"},
+        "add_pair": {"shape": "round", "other": "square", "condim": 3},
+        "add_fixed_tendon": {
             "name": "g",
             "joints": {"arm": 1.0},
             "stiffness": 1.0,
@@ -467,7 +467,7 @@ def builders():
             "limit": (-1, 1),
             "rest": (0, 0),
         },
-        "spatial_tendon": {
+        "add_spatial_tendon": {
             "name": "g",
             "path": ["s", "t"],
             "stiffness": 1.0,
@@ -475,8 +475,8 @@ def builders():
             "limit": (0, 1),
             "rest": (0, 0),
         },
-        "motor": {"name": "n", "joint": "arm", "gear": 1.0, **ranged, "max_force": 3.0},
-        "position_servo": {
+        "add_motor": {"name": "n", "joint": "arm", "gear": 1.0, **ranged, "max_force": 3.0},
+        "add_position_servo": {
             "name": "n",
             "joint": "arm",
             "gain": 1.0,
@@ -485,7 +485,7 @@ def builders():
             "gear": 1.0,
             **ranged,
         },
-        "velocity_servo": {
+        "add_velocity_servo": {
             "name": "n",
             "joint": "arm",
             "gain": 1.0,
@@ -493,7 +493,7 @@ def builders():
             "max_velocity": 3.0,
             "gear": 1.0,
         },
-        "servo_motor": {
+        "add_servo_motor": {
             "name": "n",
             "joint": "arm",
             "target": "position",
@@ -501,7 +501,7 @@ def builders():
             "max_force": 3.0,
             "max_velocity": 2.0,
         },
-        "muscle": {
+        "add_muscle": {
             "name": "n",
             "joint": "arm",
             "force": 10.0,
@@ -515,7 +515,7 @@ def builders():
             "time": (0.01, 0.04),
             "smooth": 0.0,
         },
-        "actuator": {
+        "add_actuator": {
             "name": "n",
             "joint": "arm",
             "kind": "position",
@@ -530,9 +530,9 @@ def builders():
             "activation_range": (-1, 1),
             "actearly": False,
         },
-        "sensor": {"name": "n", "kind": "jointpos", "on": "arm", "cutoff": 1.0},
-        "keyframe": {"name": "n", "q": [0, 0, 1, 1, 0, 0, 0, 0.1, 0.1], "v": np.zeros(8), "u": [0.5]},
-        "visual": {"body": "arm", "kind": "box", "size": (0.1, 0.1, 0.1), "rgba": (1, 0, 0, 1)},
+        "add_sensor": {"name": "n", "kind": "jointpos", "on": "arm", "cutoff": 1.0},
+        "add_keyframe": {"name": "n", "q": [0, 0, 1, 1, 0, 0, 0, 0.1, 0.1], "v": np.zeros(8), "u": [0.5]},
+        "add_visual": {"body": "arm", "kind": "box", "size": (0.1, 0.1, 0.1), "rgba": (1, 0, 0, 1)},
     }
     words = {
         "body": ("parent", "bodies"),
@@ -860,7 +860,7 @@ def on_torch():
     }
     yield "Camera", Call(Camera, arguments, {"width": ("picture",), "height": ("picture",)})
     rich = builder()
-    rich.camera("eye", "arm")
+    rich.add_camera("eye", "arm")
     model = rich.build()
     yield (
         "Camera.of",

@@ -151,13 +151,15 @@ def test_health_keeps_its_old_name():
 def test_builders_keep_their_old_names():
     builder = artigrad.ModelBuilder("arm")
     with pytest.warns(DeprecationWarning, match=r"body\(lifts=\.\.\.\) .* use actuator_gravcomp="):
-        builder.body("arm", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0), gravity_compensation=1.0, lifts=True)
-    builder.site("tip", "arm")
-    builder.site("base", "world")
+        builder.add_body(
+            "arm", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0), gravity_compensation=1.0, lifts=True
+        )
+    builder.add_site("tip", "arm")
+    builder.add_site("base", "world")
     with pytest.warns(DeprecationWarning, match=r"actuator\(early=\.\.\.\) .* use actearly="):
-        builder.actuator("drive", "arm", dynamics="filter", early=True)
+        builder.add_actuator("drive", "arm", dynamics="filter", early=True)
     with pytest.warns(DeprecationWarning, match=r"actuator\(seen_from=\.\.\.\) .* use refsite="):
-        builder.actuator("pull", site="tip", seen_from="base", gear=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+        builder.add_actuator("pull", site="tip", seen_from="base", gear=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     model = builder.build()
     assert "actuator_gravcomp" in model.features and model.activations[0].actearly
     with pytest.warns(DeprecationWarning, match=r"Model\.extras .* use features"):
@@ -166,11 +168,30 @@ def test_builders_keep_their_old_names():
         assert model.lifting == model.actuator_gravcomp == (0,)
 
 
+def test_methods_of_builders_work_without_add():
+    class Chain(artigrad.ModelBuilder):
+        def add_body(self, name, *given, **options):
+            return super().add_body(f"{name}_link", *given, mass=1.0, inertia=(1.0, 1.0, 1.0), **options)
+
+    builder = Chain("arm")
+    with pytest.warns(DeprecationWarning, match=r"ModelBuilder\.body is deprecated .* use add_body") as caught:
+        builder.body("upper", joint="revolute")
+    assert caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match=r"ModelBuilder\.couple is deprecated .* use add_joint_coupling"):
+        builder.couple("upper_link")
+    with pytest.warns(DeprecationWarning, match=r"use set_fluid"):
+        builder.fluid(density=2.0)
+    model = builder.build()
+    assert model.bodies == ("upper_link",) and len(model.equalities) == 1 and model.params.density == 2.0
+    old = artigrad.ModelBuilder._renamed
+    assert all(callable(getattr(artigrad.ModelBuilder, new)) for new in old.values())
+
+
 def test_tendons_keep_their_old_names():
     builder = artigrad.ModelBuilder("arm")
-    builder.body("arm", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    builder.add_body("arm", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0))
     with pytest.warns(DeprecationWarning, match=r"tendon\(weight=\.\.\.\) .* use invweight0="):
-        builder.fixed_tendon("cable", {"arm": 1.0}, weight=0.25)
+        builder.add_fixed_tendon("cable", {"arm": 1.0}, weight=0.25)
     assert builder.build().params.tendon_invweight0 == [0.25]
 
 

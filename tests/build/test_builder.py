@@ -8,7 +8,7 @@ import artigrad as ag
 
 def builder():
     b = ag.ModelBuilder("bad")
-    b.body("base", joint="revolute", mass=1.0, inertia=(1, 1, 1))
+    b.add_body("base", joint="revolute", mass=1.0, inertia=(1, 1, 1))
     return b
 
 
@@ -39,45 +39,45 @@ def builder():
 def test_bad_bodies(arguments, message):
     arguments = {"parent": "base"} | arguments
     with pytest.raises(ag.ModelError, match=message):
-        builder().body("arm", arguments.pop("parent"), **arguments)
+        builder().add_body("arm", arguments.pop("parent"), **arguments)
 
 
 def test_duplicate_and_reserved_names():
     b = builder()
     with pytest.raises(ag.ModelError, match="'base'"):
-        b.body("base")
+        b.add_body("base")
     with pytest.raises(ag.ModelError, match="'world'"):
-        b.body("world")
+        b.add_body("world")
     with pytest.raises(ag.ModelError, match="is a text"):
-        b.body("")
-    b.site("s", "base")
+        b.add_body("")
+    b.add_site("s", "base")
     with pytest.raises(ag.ModelError, match="'s'"):
-        b.site("s", "base")
+        b.add_site("s", "base")
 
 
 def test_bad_actuators_and_sites():
     b = builder()
-    b.body("ball", "base", joint="spherical", mass=1.0)
+    b.add_body("ball", "base", joint="spherical", mass=1.0)
     with pytest.raises(ag.ModelError, match="joint 'knee', which does not exist; there are: base, ball"):
-        b.motor("m", "knee")
+        b.add_motor("m", "knee")
     with pytest.raises(ag.ModelError, match="must be 3 numbers"):
-        b.motor("m", "ball")
+        b.add_motor("m", "ball")
     with pytest.raises(ag.ModelError, match="lowest, highest"):
-        b.motor("m", "base", control_range=(1, -1))
+        b.add_motor("m", "base", control_range=(1, -1))
     with pytest.raises(ag.ModelError, match="max_velocity needs damping"):
-        b.position_servo("m", "base", gain=1.0, max_velocity=1.0)
+        b.add_position_servo("m", "base", gain=1.0, max_velocity=1.0)
     with pytest.raises(ag.ModelError, match="max_velocity needs damping"):
-        b.actuator("m", "base", max_velocity=5.0)
+        b.add_actuator("m", "base", max_velocity=5.0)
     with pytest.raises(ag.ModelError, match="force, position, velocity, servo, speed; not 'push'"):
-        b.actuator("m", "base", kind="push")
+        b.add_actuator("m", "base", kind="push")
     with pytest.raises(ag.ModelError, match="kind is a str, not 7"):
-        b.actuator("m", "base", kind=7)
+        b.add_actuator("m", "base", kind=7)
     with pytest.raises(ag.ModelError, match="must be a number"):
-        b.motor("m", "base", max_force="much")
+        b.add_motor("m", "base", max_force="much")
     with pytest.raises(ag.ModelError, match="must be positive"):
-        b.velocity_servo("m", "base", gain=1.0, max_velocity=0.0)
+        b.add_velocity_servo("m", "base", gain=1.0, max_velocity=0.0)
     with pytest.raises(ag.ModelError, match="body 'ghost'"):
-        b.site("s", "ghost")
+        b.add_site("s", "ghost")
 
 
 def test_massless_tips_and_empty_models():
@@ -85,24 +85,24 @@ def test_massless_tips_and_empty_models():
         ag.ModelBuilder("empty").build()
     for joint in ("revolute", "spherical"):  # a point mass on the axis
         b = builder()
-        b.body("point", "base", joint=joint, mass=1.0)
+        b.add_body("point", "base", joint=joint, mass=1.0)
         with pytest.raises(ag.ModelError, match="joint 'point' can move without moving mass"):
             b.build()
     b = builder()
-    b.body("tip", "base", joint="revolute")
+    b.add_body("tip", "base", joint="revolute")
     with pytest.raises(ag.ModelError, match="joint 'tip' can move without moving mass"):
         b.build()
     b = ag.ModelBuilder("rail")  # it slides back below its cart
-    b.body("rail", joint="prismatic", axis=(1, 0, 0))
-    b.body("cart", "rail", joint="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
+    b.add_body("rail", joint="prismatic", axis=(1, 0, 0))
+    b.add_body("cart", "rail", joint="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
     with pytest.raises(ag.ModelError, match="joint 'rail' and those it carries can move together without moving mass"):
         b.build()
 
 
 def test_keyframes():
     b = builder()
-    b.keyframe("home", q=[0.5])
-    b.keyframe("wrong", q=[0.5, 1.0])
+    b.add_keyframe("home", q=[0.5])
+    b.add_keyframe("wrong", q=[0.5, 1.0])
     with pytest.raises(ag.ModelError, match="q of keyframe 'wrong' must be 1 numbers"):
         b.build()
 
@@ -110,11 +110,11 @@ def test_keyframes():
 def test_universal_and_planar_joints_by_chaining():
     """Massless bodies between: a universal joint is two axes, a planar one two slides and a turn."""
     b = ag.ModelBuilder("chained")
-    b.body("yoke", joint="revolute", axis=(1, 0, 0))
-    b.body("rod", "yoke", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
-    b.body("x", joint="prismatic", axis=(1, 0, 0))
-    b.body("y", "x", joint="prismatic", axis=(0, 1, 0))
-    b.body("disc", "y", joint="revolute", axis=(0, 0, 1), mass=2.0, inertia=(0.1, 0.1, 0.2))
+    b.add_body("yoke", joint="revolute", axis=(1, 0, 0))
+    b.add_body("rod", "yoke", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    b.add_body("x", joint="prismatic", axis=(1, 0, 0))
+    b.add_body("y", "x", joint="prismatic", axis=(0, 1, 0))
+    b.add_body("disc", "y", joint="revolute", axis=(0, 0, 1), mass=2.0, inertia=(0.1, 0.1, 0.2))
     model = b.build()
     assert model.nv == 5
     ag.gradcheck(model, tolerance=1e-6, show=False)
@@ -126,9 +126,9 @@ def test_fixed_bodies_are_part_of_their_link():
     """A body welded on, and the same mass merged by hand, move alike."""
     welded, merged = ag.ModelBuilder("welded"), ag.ModelBuilder("merged")
     for b in (welded, merged):
-        b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
-    welded.body("bob", "rod", mass=2.0, position=(0, 0, -1.0), rotation=(1, 1, 0, 0), com=(0.1, 0, 0))
-    merged.body("bob", "rod", joint="fixed", mass=2.0, position=(0.1, 0, -1.0))
+        b.add_body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+    welded.add_body("bob", "rod", mass=2.0, position=(0, 0, -1.0), rotation=(1, 1, 0, 0), com=(0.1, 0, 0))
+    merged.add_body("bob", "rod", joint="fixed", mass=2.0, position=(0.1, 0, -1.0))
     states = [ag.Simulator(m.build()).rollout(ag.State([0.3], [0.1]), steps=100).final for m in (welded, merged)]
     np.testing.assert_allclose(states[0].q, states[1].q, rtol=1e-12)
 
@@ -137,17 +137,17 @@ def test_fixed_bodies_are_part_of_their_link():
 @pytest.mark.parametrize(
     ("add", "message"),
     [
-        (lambda b: b.sphere("base", -1.0), "lengths of a sphere are positive"),
-        (lambda b: b.box("base", (1, 1, 0)), "lengths of a box are positive"),
-        (lambda b: b.box("base", (1, 1)), "3 numbers"),
-        (lambda b: b.sphere("ghost", 1.0), "body 'ghost', which does not exist"),
-        (lambda b: b.sphere("base", 1.0, friction=-1), "friction of shape .* cannot be negative"),
-        (lambda b: b.sphere("base", 1.0, restitution=1.5), "between 0 and 1"),
-        (lambda b: b.points("base", []), "n at least 1"),
-        (lambda b: (b.sphere("base", 1.0, name="s"), b.sphere("base", 1.0, name="s")), "'s'"),
-        (lambda b: b.exclude("base", "ghost"), "'ghost' does not exist"),
-        (lambda b: b.include("a", "b"), "shape 'a' does not exist"),
-        (lambda b: b.body("ball", joint="spherical", mass=1.0, limit=(-1, 1)), r"\(0, largest angle\)"),
+        (lambda b: b.add_sphere("base", -1.0), "lengths of a sphere are positive"),
+        (lambda b: b.add_box("base", (1, 1, 0)), "lengths of a box are positive"),
+        (lambda b: b.add_box("base", (1, 1)), "3 numbers"),
+        (lambda b: b.add_sphere("ghost", 1.0), "body 'ghost', which does not exist"),
+        (lambda b: b.add_sphere("base", 1.0, friction=-1), "friction of shape .* cannot be negative"),
+        (lambda b: b.add_sphere("base", 1.0, restitution=1.5), "between 0 and 1"),
+        (lambda b: b.add_convex_hull("base", []), "n at least 1"),
+        (lambda b: (b.add_sphere("base", 1.0, name="s"), b.add_sphere("base", 1.0, name="s")), "'s'"),
+        (lambda b: b.add_exclude("base", "ghost"), "'ghost' does not exist"),
+        (lambda b: b.add_pair("a", "b"), "shape 'a' does not exist"),
+        (lambda b: b.add_body("ball", joint="spherical", mass=1.0, limit=(-1, 1)), r"\(0, largest angle\)"),
     ],
 )
 def test_bad_shapes(add, message):
@@ -158,7 +158,7 @@ def test_bad_shapes(add, message):
 def chain_of_spheres():
     b = ag.ModelBuilder("filters")
     for k, parent in (("a", "world"), ("b", "a"), ("c", "b"), ("d", "c")):
-        b.body(k, parent, joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+        b.add_body(k, parent, joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
     return b
 
 
@@ -171,22 +171,22 @@ def touching(b):
 def test_filters():
     b = chain_of_spheres()
     for k in "abcd":
-        b.sphere(k, 0.1, name=k)
+        b.add_sphere(k, 0.1, name=k)
     assert touching(b) == {frozenset(p) for p in ("ac", "ad", "bd")}  # not with a parent
-    b.exclude("a", "d")
-    b.include("a", "b")
+    b.add_exclude("a", "d")
+    b.add_pair("a", "b")
     assert touching(b) == {frozenset(p) for p in ("ac", "bd", "ab")}
     b = chain_of_spheres()
     for k, group, touches in (("a", 1, 2), ("c", 2, 4), ("d", 4, 1)):
-        b.sphere(k, 0.1, name=k, group=group, touches=touches)
+        b.add_sphere(k, 0.1, name=k, group=group, touches=touches)
     assert touching(b) == {frozenset(p) for p in ("ac", "ad")}  # c and d are parent and child
 
 
 def test_pairs_without_a_routine_are_named_once():
     b = chain_of_spheres()
-    b.plane("a")
-    b.plane("c")
-    b.plane("d")
+    b.add_plane("a")
+    b.add_plane("c")
+    b.add_plane("d")
     with pytest.warns(UserWarning, match="no contact between plane and plane: these pairs have no routine") as caught:
         b.build()
     assert len(caught) == 1

@@ -71,10 +71,10 @@ def test_an_edit_without_changes_is_the_model():
 def test_what_is_added_is_what_mujoco_adds():
     """A payload, a site, a shape and a motor, here and in an MjSpec: the next state is the same."""
     b = ag.edit(arm())
-    b.body("payload", "hand", position=(0.1, 0, 0), mass=0.7, inertia=(0.01, 0.02, 0.02))
-    b.sphere("payload", 0.06, name="payload")
-    b.site("grip", "payload", position=(0, 0, 0.1))
-    b.motor("push", "wrist", gear=2.0)
+    b.add_body("payload", "hand", position=(0.1, 0, 0), mass=0.7, inertia=(0.01, 0.02, 0.02))
+    b.add_sphere("payload", 0.06, name="payload")
+    b.add_site("grip", "payload", position=(0, 0, 0.1))
+    b.add_motor("push", "wrist", gear=2.0)
     model = b.build()
     spec = mujoco.MjSpec.from_string(ARM)
     payload = spec.body("hand").add_body(name="payload", pos=[0.1, 0, 0], mass=0.7, inertia=[0.01, 0.02, 0.02])
@@ -172,15 +172,15 @@ def test_wrong_names_are_told():
     with pytest.raises(ag.ModelError, match="model is a Model, not"):
         ag.edit("arm.xml")
     moved = ag.ModelBuilder("moved")
-    moved.body("handle", mocap=True)
+    moved.add_body("handle", mocap=True)
     with pytest.raises(ag.ModelError, match="mocap body 'handle', which is fixed to the world"):
         b.attach(moved.build(), "hand", prefix="2/")
 
 
 def test_a_body_goes_with_those_that_are_its_joints():
     b = ag.ModelBuilder("u")
-    b.body("base", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.universal("arm", "base", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_body("base", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_universal("arm", "base", mass=1.0, inertia=(0.1, 0.1, 0.1))
     b = ag.edit(b.build())
     b.remove("body", "arm")
     assert b.build().bodies == ("base",)

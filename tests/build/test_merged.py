@@ -26,14 +26,14 @@ def touching(model):
 @pytest.mark.parametrize("site", [False, True], ids=["bare", "with a site between"])
 def test_a_universal_joint_does_not_let_its_bodies_touch(site, tmp_path):
     b = ag.ModelBuilder("u", gravity=(0, 0, 0))
-    b.body("base", joint="revolute", mass=1.0, inertia=INERTIA)
-    b.capsule("base", 0.2, 0.3, name="ball")
-    b.universal("arm", "base", position=(0.25, 0, 0), mass=1.0, inertia=INERTIA)
-    b.box("arm", (0.1, 0.1, 0.1), name="box", position=(0.03, 0.02, 0.15))
-    b.body("far", "arm", joint="revolute", position=(-0.25, 0, 0), mass=1.0, inertia=INERTIA)
-    b.sphere("far", 0.3, name="end")
+    b.add_body("base", joint="revolute", mass=1.0, inertia=INERTIA)
+    b.add_capsule("base", 0.2, 0.3, name="ball")
+    b.add_universal("arm", "base", position=(0.25, 0, 0), mass=1.0, inertia=INERTIA)
+    b.add_box("arm", (0.1, 0.1, 0.1), name="box", position=(0.03, 0.02, 0.15))
+    b.add_body("far", "arm", joint="revolute", position=(-0.25, 0, 0), mass=1.0, inertia=INERTIA)
+    b.add_sphere("far", 0.3, name="end")
     if site:
-        b.site("between", "arm:1")
+        b.add_site("between", "arm:1")
     model = b.build()
     again = back(model, tmp_path)
     assert touching(model) == touching(again) == {frozenset(("ball", "end"))}
@@ -93,7 +93,7 @@ def test_options_and_gravity_that_are_not_taken_over_are_named():
 def test_nothing_lifts_without_actuators(tmp_path):
     def arm(motor):
         b = ag.ModelBuilder("arm")
-        b.body(
+        b.add_body(
             "arm",
             joint="spherical",
             mass=1.0,
@@ -102,9 +102,9 @@ def test_nothing_lifts_without_actuators(tmp_path):
             gravity_compensation=1.0,
             actuator_gravcomp=True,
         )
-        b.body("free", joint="free", mass=1.0, inertia=INERTIA, gravity_compensation=1.0)
+        b.add_body("free", joint="free", mass=1.0, inertia=INERTIA, gravity_compensation=1.0)
         if motor:
-            b.actuator("m", "arm", gear=(1, 0, 0))
+            b.add_actuator("m", "arm", gear=(1, 0, 0))
         return b.build()
 
     lifted = arm(True)
@@ -115,7 +115,7 @@ def test_nothing_lifts_without_actuators(tmp_path):
     assert np.abs(speeds(model)).max() > 0.1
     np.testing.assert_allclose(speeds(model), speeds(again), rtol=1e-12)
     b = ag.edit(model)
-    b.actuator("m", "arm", gear=(1, 0, 0))
+    b.add_actuator("m", "arm", gear=(1, 0, 0))
     np.testing.assert_allclose(speeds(b.build()), speeds(lifted), atol=1e-12)
 
 
@@ -124,8 +124,8 @@ def test_the_reference_is_no_keyframe(tmp_path):
 
     def arm(**reference):
         b = ag.ModelBuilder("m", gravity=(0, 0, 0))
-        b.body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), inertia=INERTIA)
-        b.body(
+        b.add_body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), inertia=INERTIA)
+        b.add_body(
             "b",
             "a",
             joint="revolute",
@@ -136,7 +136,7 @@ def test_the_reference_is_no_keyframe(tmp_path):
             inertia=INERTIA,
             **reference,
         )
-        b.keyframe("home", q=(0.5, 1.2))
+        b.add_keyframe("home", q=(0.5, 1.2))
         return b
 
     plain, bent = arm().build(), arm(reference=1.2).build()
@@ -147,7 +147,7 @@ def test_the_reference_is_no_keyframe(tmp_path):
         assert model.reference.tolist() == [0.0, 1.2]
     for name in ("zero", "reference"):
         with pytest.raises(ag.ModelError, match=f"cannot be named '{name}'"):
-            arm().keyframe(name)
+            arm().add_keyframe(name)
         with pytest.raises(ag.ModelError, match=f"cannot be named '{name}'"):
             ag.edit(bent).rename("keyframe", "home", name)
     ag.save(plain, tmp_path / "named.xml")

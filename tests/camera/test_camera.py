@@ -23,12 +23,12 @@ H = 1e-6
 def model(kind="box", rng=None):
     """One thing, which moves freely."""
     b = ag.ModelBuilder(kind)
-    b.body("thing", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_body("thing", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
     if kind == "hull":
         corners = np.random.default_rng(4).normal(size=(10, 3)) * 0.3
-        b.visual("thing", "mesh", mesh=(corners, np.zeros((0, 3), int)))
+        b.add_visual("thing", "mesh", mesh=(corners, np.zeros((0, 3), int)))
     else:
-        b.visual("thing", kind, size=SIZES[kind], rgba=(0.9, 0.5, 0.2, 1.0))
+        b.add_visual("thing", kind, size=SIZES[kind], rgba=(0.9, 0.5, 0.2, 1.0))
     return b.build()
 
 
@@ -180,9 +180,9 @@ def test_cameras_of_a_file(tmp_path):
 def test_shapes_are_seen_with_their_parameters():
     """Of a model without visuals: sizes in `params` have gradients."""
     b = ag.ModelBuilder("ball")
-    b.body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.sphere("ball", 0.3, name="ball")
-    b.plane(name="floor")
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_sphere("ball", 0.3, name="ball")
+    b.add_plane(name="floor")
     m = b.build()
     size = torch.tensor(m.params.shape_size).requires_grad_()
     scene = RayScene.of(m, {"shape_size": size})
@@ -212,9 +212,9 @@ def test_what_is_refused():
 
 def test_a_height_field_is_refused_unless_it_is_left_out():
     b = ag.ModelBuilder("hill")
-    b.body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.sphere("ball", 0.1, name="ball")
-    b.height_field("world", np.zeros((3, 3)), (1.0, 1.0), name="ground")
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_sphere("ball", 0.1, name="ball")
+    b.add_height_field("world", np.zeros((3, 3)), (1.0, 1.0), name="ground")
     with pytest.raises(ag.InputError, match="does not see height fields, and 'hill' has 'ground'"):
         RayScene.of(b.build())
     assert RayScene.of(b.build(), without=["ground"]).names == ("ball",)

@@ -14,11 +14,11 @@ def arm(limit=(-2.5, 2.5)):
     parent = "world"
     for k, axis in enumerate(((0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 0, 1), (0, 1, 0), (0, 0, 1))):
         place = (0, 0, 0.3) if k else (0, 0, 0.1)
-        parent = b.body(
+        parent = b.add_body(
             f"l{k}", parent, joint="revolute", axis=axis, position=place, mass=1, inertia=(0.1,) * 3, limit=limit
         )
-    b.site("elbow", "l3")
-    b.site("tool", parent, position=(0, 0, 0.2))
+    b.add_site("elbow", "l3")
+    b.add_site("tool", parent, position=(0, 0, 0.2))
     return ag.Simulator(b.build(), threads=1)
 
 

@@ -13,8 +13,8 @@ SWING = Quadratic(CARTPOLE.model, UPRIGHT, Q=[0.1, 1, 0.01, 0.01], R=1e-3, final
 
 def slider():
     b = ag.ModelBuilder("slider", gravity=(0, 0, 0))
-    b.body("block", joint="prismatic", axis=(1, 0, 0), mass=2.0, damping=0.5)
-    b.motor("push", "block")
+    b.add_body("block", joint="prismatic", axis=(1, 0, 0), mass=2.0, damping=0.5)
+    b.add_motor("push", "block")
     return ag.Simulator(b.build(), dt=0.05, threads=1)
 
 
@@ -41,8 +41,8 @@ def test_linear_problem_takes_one_iteration():
 
 def test_a_linear_problem_with_an_activation():
     b = ag.ModelBuilder("slider", gravity=(0, 0, 0))
-    b.body("block", joint="prismatic", axis=(1, 0, 0), mass=2.0, damping=0.5)
-    b.actuator("push", "block", dynamics="filter", activation_time=(0.2, 0, 0))
+    b.add_body("block", joint="prismatic", axis=(1, 0, 0), mass=2.0, damping=0.5)
+    b.add_actuator("push", "block", dynamics="filter", activation_time=(0.2, 0, 0))
     sim = ag.Simulator(b.build(), dt=0.05, threads=1)
     cost = Quadratic(sim.model, ag.State([0.0], [0.0]), Q=[2.0, 0.1], R=0.01, final=[30.0, 3.0])
     start = ag.State([1.0], [0.5], [0.3])
@@ -107,10 +107,10 @@ def test_matches_a_numpy_implementation():
 def drone():
     """A free body with four rotors that push along its z and turn it a little about it."""
     b = ag.ModelBuilder("drone")
-    b.body("drone", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.02))
+    b.add_body("drone", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.02))
     for k, (x, y) in enumerate(((0.2, 0), (0, 0.2), (-0.2, 0), (0, -0.2))):
-        b.site(f"rotor{k}", "drone", position=(x, y, 0))
-        b.actuator(f"rotor{k}", site=f"rotor{k}", gear=(0, 0, 1, 0, 0, 0.05 * (-1) ** k), control_range=(0, 8))
+        b.add_site(f"rotor{k}", "drone", position=(x, y, 0))
+        b.add_actuator(f"rotor{k}", site=f"rotor{k}", gear=(0, 0, 1, 0, 0, 0.05 * (-1) ** k), control_range=(0, 8))
     return ag.Simulator(b.build(), dt=0.02, threads=1)
 
 
@@ -133,10 +133,10 @@ def test_floating_base():
 def test_unequal_weights_of_a_turn_end_at_an_optimum():
     """At the solution the gradient with respect to the controls, by the simulator's adjoint, is zero."""
     b = ag.ModelBuilder("drone")
-    b.body("drone", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.02))
+    b.add_body("drone", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.02))
     for k, (x, y) in enumerate(((0.2, 0), (0, 0.2), (-0.2, 0), (0, -0.2))):
-        b.site(f"rotor{k}", "drone", position=(x, y, 0))
-        b.actuator(f"rotor{k}", site=f"rotor{k}", gear=(0, 0, 1, 0, 0, 0.05 * (-1) ** k))
+        b.add_site(f"rotor{k}", "drone", position=(x, y, 0))
+        b.add_actuator(f"rotor{k}", site=f"rotor{k}", gear=(0, 0, 1, 0, 0, 0.05 * (-1) ** k))
     sim = ag.Simulator(b.build(), dt=0.02, threads=1)
     m, start = sim.model, sim.reset()
     target = ag.State(ag.integrate(m, start.q, np.array([1.0, 0.5, 0.7, 1.5, -1.0, 1.2])), np.zeros(6))
@@ -264,9 +264,9 @@ def test_wrong_arguments_are_reported():
     with pytest.raises(ag.InputError, match="no actuators"):
         lqr(loose, loose.reset())
     b = ag.ModelBuilder("two")
-    b.body("a", joint="prismatic", mass=1.0)
-    b.body("b", joint="prismatic", axis=(1, 0, 0), mass=1.0)
-    b.motor("push", "a")
+    b.add_body("a", joint="prismatic", mass=1.0)
+    b.add_body("b", joint="prismatic", axis=(1, 0, 0), mass=1.0)
+    b.add_motor("push", "a")
     two = ag.Simulator(b.build())
     with pytest.raises(ag.InputError, match="no feedback stabilizes"):
         lqr(two, two.reset())

@@ -10,12 +10,12 @@ CAR_DT, CAR_EVERY = 2e-3, 5
 def car(friction):
     """Four driven wheels on a floor that alone has friction."""
     b = ag.ModelBuilder("car")
-    b.plane(friction=friction, name="floor")
-    b.body("chassis", joint="free", position=(0, 0, 0.05), mass=4.0, inertia=(0.02, 0.05, 0.06))
+    b.add_plane(friction=friction, name="floor")
+    b.add_body("chassis", joint="free", position=(0, 0, 0.05), mass=4.0, inertia=(0.02, 0.05, 0.06))
     for name, x, y in (("fl", 0.16, 0.1), ("fr", 0.16, -0.1), ("rl", -0.16, 0.1), ("rr", -0.16, -0.1)):
-        b.body(name, "chassis", joint="revolute", axis=(0, 1, 0), position=(x, y, 0), mass=0.3, inertia=(4e-4,) * 3)
-        b.sphere(name, 0.05, friction=0.0)
-        b.motor(name, name)
+        b.add_body(name, "chassis", joint="revolute", axis=(0, 1, 0), position=(x, y, 0), mass=0.3, inertia=(4e-4,) * 3)
+        b.add_sphere(name, 0.05, friction=0.0)
+        b.add_motor(name, name)
     return b.build()
 
 

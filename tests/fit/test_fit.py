@@ -90,8 +90,8 @@ def test_several_recordings_tell_more_than_one():
 
 def test_inertias_stay_those_of_bodies():
     b = ag.ModelBuilder("top")
-    b.body("top", joint="spherical", mass=1.0, inertia=(0.3, 0.25, 0.2))
-    b.site("mark", "top", position=(0.0, 0.0, 0.5))
+    b.add_body("top", joint="spherical", mass=1.0, inertia=(0.3, 0.25, 0.2))
+    b.add_site("mark", "top", position=(0.0, 0.0, 0.5))
     sim = ag.Simulator(b.build(), dt=0.01)
     true = sim.params.replace(inertia=[[0.3, 0.2, 0.12, 0.02, -0.01, 0.03]])
     traj = sim.rollout(ag.State(np.array([1.0, 0, 0, 0]), np.array([3.0, 2.0, 5.0])), steps=200, params=true)
@@ -164,7 +164,7 @@ def test_angles_that_jump_are_unwrapped(velocities):
 
 def test_turns_of_a_joint_with_a_spring_are_kept():
     b = ag.ModelBuilder("sprung")
-    b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), stiffness=0.5, damping=0.1)
+    b.add_body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), stiffness=0.5, damping=0.1)
     sim = ag.Simulator(b.build(), dt=0.01)
     true = sim.params.replace(damping=[0.3])
     starts = [0.5, 0.5 + 2 * np.pi]
@@ -184,8 +184,8 @@ def test_a_value_that_wants_beyond_its_bound_stays_at_it():
 # -- parameters that cannot be distinguished ---------------------------------------------------------------------------
 def test_two_masses_that_only_add():
     b = ag.ModelBuilder("pan")
-    b.body("pan", joint="prismatic", axis=(0, 0, 1), mass=1.0, stiffness=50.0, damping=0.5)
-    b.body("load", "pan", mass=2.0)
+    b.add_body("pan", joint="prismatic", axis=(0, 0, 1), mass=1.0, stiffness=50.0, damping=0.5)
+    b.add_body("load", "pan", mass=2.0)
     sim = ag.Simulator(b.build(), dt=0.01)
     traj = sim.rollout(sim.reset(), steps=200, params=sim.params.replace(mass=[1.5, 2.5]))
     rng = np.random.default_rng(0)

@@ -9,40 +9,40 @@ import artigrad as ag
 
 def builder():
     b = ag.ModelBuilder("b")
-    b.body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
-    b.body("c", "a", joint="prismatic", position=(0.5, 0, 0), mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.body("f", joint="free", position=(0, 0, 2), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.add_body("c", "a", joint="prismatic", position=(0.5, 0, 0), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_body("f", joint="free", position=(0, 0, 2), mass=1.0, inertia=(0.1, 0.1, 0.1))
     for body in ("a", "c", "f"):
-        b.site(f"s{body}", body)
-    b.sphere("f", 0.1, name="ball")
-    b.box("c", (0.1, 0.1, 0.1), name="box")
-    b.fixed_tendon("t", {"a": 1.0})
+        b.add_site(f"s{body}", body)
+    b.add_sphere("f", 0.1, name="ball")
+    b.add_box("c", (0.1, 0.1, 0.1), name="box")
+    b.add_fixed_tendon("t", {"a": 1.0})
     return b
 
 
 def wrapped(b, radius):
-    b.spatial_tendon("w", ["sa", ("sphere", "sf", radius), "sc"])
+    b.add_spatial_tendon("w", ["sa", ("sphere", "sf", radius), "sc"])
 
 
 CALLS = {
-    "to itself": lambda b: b.couple("a", "a"),
-    "tendon 't' to itself": lambda b: b.couple_tendons("t", "t"),
-    "does not touch itself": lambda b: b.include("ball", "ball"),
-    "friction of pair .* cannot be negative": lambda b: b.include("ball", "box", friction=(-1, 1, 0, 0, 0)),
+    "to itself": lambda b: b.add_joint_coupling("a", "a"),
+    "tendon 't' to itself": lambda b: b.add_tendon_coupling("t", "t"),
+    "does not touch itself": lambda b: b.add_pair("ball", "ball"),
+    "friction of pair .* cannot be negative": lambda b: b.add_pair("ball", "box", friction=(-1, 1, 0, 0, 0)),
     "radius of -0.1": lambda b: wrapped(b, -0.1),
-    "rest of tendon 'r' is": lambda b: b.fixed_tendon("r", {"a": 1.0}, rest=(2.0, 1.0)),
-    "invweight0 of tendon 'r' is -1": lambda b: b.fixed_tendon("r", {"a": 1.0}, invweight0=-1.0),
-    "solref of shape 'x' is 0.1 -1": lambda b: b.sphere("a", 0.1, name="x", solref=(0.1, -1)),
-    "solref of shape 'x' is 0 0": lambda b: b.sphere("a", 0.1, name="x", solref=(0, 0)),
-    "solref of pair .* is 0 0": lambda b: b.include("ball", "box", solref=(0, 0)),
-    "condim of shape 'x' is 1, 3, 4 or 6, not True": lambda b: b.sphere("a", 0.1, name="x", condim=True),
-    "gain of actuator 'm', a servo, is -5": lambda b: b.position_servo("m", "a", gain=-5.0),
-    "damping of actuator 'm' is -1": lambda b: b.position_servo("m", "a", gain=5.0, damping=-1.0),
-    "gain of actuator 'v', a servo, is -5": lambda b: b.velocity_servo("v", "a", gain=-5.0),
-    "group of shape 'x' is 1099511627776": lambda b: b.sphere("a", 0.1, name="x", group=2**40),
-    "velocity_limit of body 'x' is 0": lambda b: b.body("x", velocity_limit=0.0),
+    "rest of tendon 'r' is": lambda b: b.add_fixed_tendon("r", {"a": 1.0}, rest=(2.0, 1.0)),
+    "invweight0 of tendon 'r' is -1": lambda b: b.add_fixed_tendon("r", {"a": 1.0}, invweight0=-1.0),
+    "solref of shape 'x' is 0.1 -1": lambda b: b.add_sphere("a", 0.1, name="x", solref=(0.1, -1)),
+    "solref of shape 'x' is 0 0": lambda b: b.add_sphere("a", 0.1, name="x", solref=(0, 0)),
+    "solref of pair .* is 0 0": lambda b: b.add_pair("ball", "box", solref=(0, 0)),
+    "condim of shape 'x' is 1, 3, 4 or 6, not True": lambda b: b.add_sphere("a", 0.1, name="x", condim=True),
+    "gain of actuator 'm', a servo, is -5": lambda b: b.add_position_servo("m", "a", gain=-5.0),
+    "damping of actuator 'm' is -1": lambda b: b.add_position_servo("m", "a", gain=5.0, damping=-1.0),
+    "gain of actuator 'v', a servo, is -5": lambda b: b.add_velocity_servo("v", "a", gain=-5.0),
+    "group of shape 'x' is 1099511627776": lambda b: b.add_sphere("a", 0.1, name="x", group=2**40),
+    "velocity_limit of body 'x' is 0": lambda b: b.add_body("x", velocity_limit=0.0),
     "body_invweight0 has -1": lambda b: b.weights.update(body_invweight0=-np.ones((3, 2))),
-    r"q\[5:9\] of keyframe 'k' is a zero": lambda b: b.keyframe("k", q=np.zeros(9)),
+    r"q\[5:9\] of keyframe 'k' is a zero": lambda b: b.add_keyframe("k", q=np.zeros(9)),
 }
 
 
@@ -60,20 +60,20 @@ def test_the_builder_refuses(message):
 
 def test_keyframes_have_unit_quaternions():
     b = builder()
-    b.keyframe("k", q=[0.1, 0.2, 1, 2, 3, 0, 0, 3, 0])
+    b.add_keyframe("k", q=[0.1, 0.2, 1, 2, 3, 0, 0, 3, 0])
     assert b.build().keyframe("k").q.tolist() == [0.1, 0.2, 1, 2, 3, 0, 0, 1, 0]
 
 
 def test_limits_that_look_like_degrees_are_named():
     with pytest.warns(RuntimeWarning, match=r"a limit of body 'x' is 90 rad, 14.3 turns: are these degrees\?"):
-        builder().body("x", joint="revolute", mass=1.0, inertia=(1, 1, 1), limit=(-90, 90))
-    builder().body("x", joint="prismatic", mass=1.0, inertia=(1, 1, 1), limit=(-90, 90))
+        builder().add_body("x", joint="revolute", mass=1.0, inertia=(1, 1, 1), limit=(-90, 90))
+    builder().add_body("x", joint="prismatic", mass=1.0, inertia=(1, 1, 1), limit=(-90, 90))
 
 
 def test_adhesion_beside_limits_of_effort_is_refused():
     b = builder()
-    b.actuator("pull", body="f")
-    b.body("x", joint="revolute", mass=1.0, inertia=(1, 1, 1), effort_limit=(-1, 1))
+    b.add_actuator("pull", body="f")
+    b.add_body("x", joint="revolute", mass=1.0, inertia=(1, 1, 1), effort_limit=(-1, 1))
     with pytest.raises(ag.ModelError, match=r"'pull' pulls a body .* joint 'x' has an effort_limit"):
         b.build()
 
@@ -92,7 +92,7 @@ PARAMS = {
 @pytest.mark.parametrize("message", PARAMS)
 def test_params_refuse(message):
     b = builder()
-    b.position_servo("m", "a", gain=5.0)
+    b.add_position_servo("m", "a", gain=5.0)
     model = b.build()
     params = model.params.replace(**PARAMS[message])
     with pytest.raises(ag.InputError, match=message):

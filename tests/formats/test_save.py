@@ -96,9 +96,9 @@ def test_boxes_in_a_fluid_keep_their_axes(kind, tmp_path):
 def test_a_hull_counts_for_its_own_mesh_alone(tmp_path):
     """What was saved of a hull is left aside where the mesh or its place was changed by hand."""
     b = ag.ModelBuilder("m")
-    b.body("a", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_body("a", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
     corners = np.random.default_rng(0).normal(size=(20, 3)) * 0.1
-    b.points("a", corners, name="lump", position=(0.1, 0, 0), rotation=(0.5, 0.5, 0.5, 0.5))
+    b.add_convex_hull("a", corners, name="lump", position=(0.1, 0, 0), rotation=(0.5, 0.5, 0.5, 0.5))
     model = b.build()
     ag.save(model, tmp_path / "saved.xml")
     text = (tmp_path / "saved.xml").read_text()
@@ -169,9 +169,9 @@ def test_other_params(tmp_path):
 
 def test_what_mjcf_cannot_hold_is_said(tmp_path):
     b = ag.ModelBuilder("bouncy")
-    b.body("ball", joint="free", mass=1.0, inertia=(1, 1, 1))
-    b.sphere("ball", 0.1, restitution=0.5)
-    b.plane()
+    b.add_body("ball", joint="free", mass=1.0, inertia=(1, 1, 1))
+    b.add_sphere("ball", 0.1, restitution=0.5)
+    b.add_plane()
     model = b.build()
     with pytest.raises(ag.ModelError, match=r"restitution .*: contacts do not bounce"):
         ag.save(model, tmp_path / "x.xml")
@@ -184,9 +184,9 @@ def test_keyframes_follow_the_order_of_the_file(tmp_path):
     """MJCF has a body's children before the next body; a model may have them in another order."""
     b = ag.ModelBuilder("branches")
     for name, parent, joint in (("a", "world", "free"), ("b", "world", "spherical"), ("c", "a", "revolute")):
-        b.body(name, parent, joint=joint, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.add_body(name, parent, joint=joint, mass=1.0, inertia=(0.1, 0.1, 0.1))
     turn = [0.6, 0.8, 0.0, 0.0]
-    b.keyframe("home", q=[1, 2, 3, 1, 0, 0, 0, *turn, 0.5], v=np.arange(10))
+    b.add_keyframe("home", q=[1, 2, 3, 1, 0, 0, 0, *turn, 0.5], v=np.arange(10))
     with pytest.warns(RuntimeWarning, match="order of its tree: a, c, b"):
         ag.save(b.build(), tmp_path / "branches.xml")
     again = ag.load(tmp_path / "branches.xml")

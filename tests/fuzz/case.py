@@ -14,7 +14,7 @@ import artigrad as ag
 
 
 class Call(NamedTuple):
-    """One call of a ModelBuilder."""
+    """One call of a ModelBuilder: `method` without "add_"."""
 
     method: str
     args: tuple
@@ -27,7 +27,7 @@ class Call(NamedTuple):
 
     def __str__(self):
         given = [plain(x) for x in self.args] + [f"{k}={plain(x)}" for k, x in self.options.items()]
-        return f"b.{self.method}({', '.join(given)})"
+        return f"b.add_{self.method}({', '.join(given)})"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Case:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*no contact between")
             for method, args, options in self.calls:
-                getattr(b, method)(*args, **options)
+                getattr(b, f"add_{method}")(*args, **options)
             return b.build()
 
     @cached_property
@@ -79,7 +79,7 @@ class Case:
 
     def code(self):
         """Lines that can be pasted."""
-        options = ", ".join(f"{k}={x!r}" for k, x in self.options.items())
+        options = ", ".join(f"{k}={'ag.' * (not isinstance(x, str | float))}{x!r}" for k, x in self.options.items())
         return "\n".join(
             [
                 "import artigrad as ag",

@@ -226,7 +226,7 @@ def energy(case):
 
 def _left_alone(call):
     """Without what drives or holds, and the floor a centimetre lower."""
-    if call.method in ("motor", "position_servo", "velocity_servo", "actuator", "connect", "weld", "couple"):
+    if call.method in ("motor", "position_servo", "velocity_servo", "actuator", "connect", "weld", "joint_coupling"):
         return None
     if call.method != "plane":
         return call

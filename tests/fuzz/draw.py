@@ -24,6 +24,10 @@ class Theme(NamedTuple):
     kinds: frozenset[str]
     square: bool
 
+    @property
+    def hard(self):
+        return str(self.options["law"]) == "hard"
+
 
 def theme(rng):
     law = "soft" if rng.random() < 0.75 else "hard"
@@ -35,7 +39,7 @@ def theme(rng):
     }
     if law == "soft":
         options["integrator"] = str(rng.choice(["euler", "implicitfast", "implicit", "rk4", "explicit"]))
-        options["impratio"] = float(rng.choice([1.0, 4.0]))
+        options["law"] = ag.SoftOptions(impratio=float(rng.choice([1.0, 4.0])))
     chosen = frozenset(k for k in kinds if rng.random() < 0.5)
     return Theme(options, chosen, rng.random() < 0.7)
 
@@ -135,7 +139,7 @@ class _Drawing:
         return [float(x) for x in (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])]
 
     def joint_rows(self, name, joint):
-        out, hard = {}, self.theme.options["law"] == "hard"
+        out, hard = {}, self.theme.hard
         if joint in AXIAL and "limit" in self.kinds and (name == "hinge" or self.chance(0.5)):
             out["limit"] = [-self.number(0.02, 1), self.number(0.02, 1)]
             out |= {"limit_margin": self.number(1e-3, 0.1)} if self.chance(0.3) and not hard else {}
@@ -204,14 +208,14 @@ class _Drawing:
         if "couple" in self.kinds:
             other = ("slider",) if self.chance(0.7) else ()
             polynomial = (np.array([0.1, 1.0, 0.3, 0.1, 0.05]) * rng.normal(size=5)).round(3).tolist()
-            self.calls.append(Call("couple", ("hinge", *other), {"polynomial": polynomial} | self.soft()))
+            self.calls.append(Call("joint_coupling", ("hinge", *other), {"polynomial": polynomial} | self.soft()))
 
     # -- shapes ----------------------------------------------------------------------------------------------------------
     def shapes(self):
         """Some on bodies, then a floor under them that they just touch."""
         if not self.kinds & {"floor", "each other"}:
             return
-        hard = self.theme.options["law"] == "hard"
+        hard = self.theme.hard
         for name in self.joints:
             if self.chance(0.8) or name == "b0":
                 self.shape(name, {} if hard else self.soft())
@@ -226,7 +230,7 @@ class _Drawing:
             size = ([self.number(0.03, 0.2) for _ in range(3)],)
         options |= {"position": self.vector(0.05), "rotation": self.turn()} if self.chance(0.6) else {}
         options |= {"friction": self.number(0.05, 2)} if self.chance(0.6) else {}
-        if self.theme.options["law"] == "soft":
+        if not self.theme.hard:
             options |= {"condim": self.condim()}
             options |= {"torsional_friction": self.number(1e-3, 0.1), "rolling_friction": self.number(1e-4, 0.03)}
             options |= {"margin": self.number(1e-4, 0.02)} if self.chance(0.2) else {}

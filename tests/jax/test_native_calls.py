@@ -155,9 +155,9 @@ def test_errors_are_those_of_the_callback():
 
 def test_warnings_are_not_lost():
     b = ag.ModelBuilder("box")
-    b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
-    b.box("b", (0.1, 0.1, 0.1))
-    b.plane(friction=1.0)
+    b.add_body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
+    b.add_box("b", (0.1, 0.1, 0.1))
+    b.add_plane(friction=1.0)
     sim = ag.Simulator(b.build(), law=ag.HardOptions(softness=0.0))
     q, v = map(jnp.asarray, sim.reset())
     slope = jax.jit(jax.grad(lambda q: aj.rollout(sim, (q, v), steps=5).q[-1].sum()))

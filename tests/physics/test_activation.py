@@ -216,15 +216,15 @@ def test_switched_off_activations_stay(off):
 
 def test_builder_calls():
     b = ag.ModelBuilder("arm")
-    b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
-    b.muscle("muscle", "rod", force=10.0, length_range=(-1.0, 1.0), time=(0.04, 0.04))
-    b.actuator("lag", "rod", dynamics="filter", activation_time=(0.1, 0, 0), activation_range=(-1, 1))
+    b.add_body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
+    b.add_muscle("muscle", "rod", force=10.0, length_range=(-1.0, 1.0), time=(0.04, 0.04))
+    b.add_actuator("lag", "rod", dynamics="filter", activation_time=(0.1, 0, 0), activation_range=(-1, 1))
     sim = ag.Simulator(b.build(), 0.01)
     assert sim.model.na == 2
     after = sim.step(sim.reset(), [1.0, 1.0])
     np.testing.assert_allclose(after.act, [0.01 / (0.04 * 0.5), 0.1])
     with pytest.raises(ag.ModelError, match="dynamics of actuator 'x' is one of integrator"):
-        b.actuator("x", "rod", dynamics="slow")
+        b.add_actuator("x", "rod", dynamics="slow")
 
 
 def test_invalid_arguments_are_refused(model):

@@ -76,7 +76,7 @@ def test_saved_edited_and_refused(tmp_path):
     with pytest.raises(ag.InputError, match="adhesion"):
         ag.Simulator(model, law="hard")
     with pytest.raises(ag.ModelError, match="no length and no velocity"):
-        ag.edit(model).actuator("wrong", body="ball", kind="velocity")
+        ag.edit(model).add_actuator("wrong", body="ball", kind="velocity")
 
 
 def test_numpy_agrees_with_native():

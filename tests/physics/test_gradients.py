@@ -42,13 +42,15 @@ def test_a_hundred_steps_of_the_quadruped():
 
 def actuated(kind, **limits):
     b = ag.ModelBuilder(kind)
-    b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01), damping=0.1)
+    b.add_body(
+        "rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01), damping=0.1
+    )
     if kind == "motor":
-        b.motor("a", "rod", gear=2.0, **limits)
+        b.add_motor("a", "rod", gear=2.0, **limits)
     elif kind == "position":
-        b.position_servo("a", "rod", gain=20.0, damping=2.0, gear=1.5, **limits)
+        b.add_position_servo("a", "rod", gain=20.0, damping=2.0, gear=1.5, **limits)
     else:
-        b.velocity_servo("a", "rod", gain=3.0, gear=1.5, **limits)
+        b.add_velocity_servo("a", "rod", gain=3.0, gear=1.5, **limits)
     return b.build()
 
 

@@ -125,4 +125,4 @@ def test_saved_edited_and_in_scenes(model, tmp_path):
     both = ag.scene([model, model], positions=[(0, 0, 0), (0, 5, 0)])
     np.testing.assert_allclose(both.keyframe_params("up").body("1/hand").position, (1, 5, 1.1))
     with pytest.raises(ag.ModelError, match="fixed to the world"):
-        ag.ModelBuilder("wrong").body("a", joint="revolute", mass=1.0, mocap=True)
+        ag.ModelBuilder("wrong").add_body("a", joint="revolute", mass=1.0, mocap=True)

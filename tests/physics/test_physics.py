@@ -82,8 +82,8 @@ def test_free_fall_and_a_servo():
     state = ball.rollout(ball.reset(), steps=1000).final
     assert abs(state.q[2] - (0.1 - 0.5 * 9.81)) < 1e-10
     b = ag.ModelBuilder("servo", gravity=(0, 0, 0))
-    b.body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.position_servo("s", "wheel", gain=40.0, damping=4.0, max_velocity=0.5)
+    b.add_body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_position_servo("s", "wheel", gain=40.0, damping=4.0, max_velocity=0.5)
     sim = ag.Simulator(b.build(), dt=1e-3)
     traj = sim.rollout(sim.reset(), np.full((4000, 1), 1.0))
     assert traj.v.max() < 0.5 + 1e-3  # driven no faster than its maximal velocity
@@ -92,7 +92,9 @@ def test_free_fall_and_a_servo():
 
 def test_stiff_damping_is_stable():
     b = ag.ModelBuilder("stiff")
-    b.body("wheel", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1), damping=1e6)
+    b.add_body(
+        "wheel", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1), damping=1e6
+    )
     sim = ag.Simulator(b.build(), dt=1e-2)
     traj = sim.rollout(ag.State([0.0], [100.0]), steps=50)
     assert np.abs(traj.v[1:]).max() < 1e-1

@@ -111,7 +111,7 @@ def test_springs_survive_saving_and_editing(tmp_path):
 
 def test_a_spring_that_a_model_was_built_without_is_refused():
     b = ag.ModelBuilder("x")
-    b.body("a", joint="spherical", mass=1.0, inertia=(1, 1, 1))
+    b.add_body("a", joint="spherical", mass=1.0, inertia=(1, 1, 1))
     model = b.build()
     sim = ag.Simulator(model)
     with pytest.raises(ag.InputError, match="joint 'a' a spring"):

@@ -123,8 +123,8 @@ def test_gradients():
 def test_a_spring_is_differentiable_at_its_rest_length():
     b = ag.ModelBuilder("resting")
     for name in "ab":
-        b.body(name, joint="revolute", mass=1.0, inertia=(1, 1, 1), com=(0.3, 0, 0))
-    b.fixed_tendon("sum", {"a": 1.0, "b": -1.0}, stiffness=3.0)
+        b.add_body(name, joint="revolute", mass=1.0, inertia=(1, 1, 1), com=(0.3, 0, 0))
+    b.add_fixed_tendon("sum", {"a": 1.0, "b": -1.0}, stiffness=3.0)
     sim = ag.Simulator(b.build(), 0.1)
     grad = sim.vjp(sim.rollout(sim.reset(), steps=1), v_bar=[1.0, 0.0])
     ends = [sim.step(ag.State([h, 0.0], [0.0, 0.0])).v[0] for h in (1e-6, -1e-6)]
@@ -169,13 +169,13 @@ def test_tendons_survive_saving_and_scenes(tmp_path):
 
 def test_a_builder_computes_rest_lengths_and_inverse_weights(tmp_path):
     b = ag.ModelBuilder("pair")
-    b.body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
-    b.body("b", "a", joint="prismatic", position=(0, 0, -1), mass=0.5, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
-    b.body("f", joint="free", position=(1, 2, 3), mass=0.5, com=(0.1, 0, 0), inertia=(0.1, 0.2, 0.25))
+    b.add_body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    b.add_body("b", "a", joint="prismatic", position=(0, 0, -1), mass=0.5, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.add_body("f", joint="free", position=(1, 2, 3), mass=0.5, com=(0.1, 0, 0), inertia=(0.1, 0.2, 0.25))
     for name, body in (("s", "world"), ("p", "b"), ("e", "f")):
-        b.site(name, body, position=(0.2, 0.1, 0.3))
-    b.spatial_tendon("path", ["s", "p", "e"], stiffness=3.0)
-    b.fixed_tendon("sum", {"a": 2.0, "b": -1.0}, limit=(-1, 1))
+        b.add_site(name, body, position=(0.2, 0.1, 0.3))
+    b.add_spatial_tendon("path", ["s", "p", "e"], stiffness=3.0)
+    b.add_fixed_tendon("sum", {"a": 2.0, "b": -1.0}, limit=(-1, 1))
     model = b.build()
     ag.save(model, tmp_path / "robot.xml")
     m = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
@@ -186,19 +186,19 @@ def test_a_builder_computes_rest_lengths_and_inverse_weights(tmp_path):
 @pytest.mark.parametrize(
     "make, word",
     [
-        (lambda b: b.fixed_tendon("t", {"nothing": 1.0}), "nothing"),
-        (lambda b: b.spatial_tendon("t", ["s"]), "two sites"),
-        (lambda b: b.spatial_tendon("t", ["s", 0, "s"]), "divisor"),
-        (lambda b: b.fixed_tendon("t", {"a": 1.0}, colour=3), "colour"),
-        (lambda b: b.actuator("m", tendon="t"), "tendon 't'"),
-        (lambda b: b.actuator("m", "a", site="s"), "one joint"),
-        (lambda b: b.actuator("m", site="s", gear=1.0), "gear"),
-        (lambda b: b.couple_tendons("t"), "tendon 't'"),
+        (lambda b: b.add_fixed_tendon("t", {"nothing": 1.0}), "nothing"),
+        (lambda b: b.add_spatial_tendon("t", ["s"]), "two sites"),
+        (lambda b: b.add_spatial_tendon("t", ["s", 0, "s"]), "divisor"),
+        (lambda b: b.add_fixed_tendon("t", {"a": 1.0}, colour=3), "colour"),
+        (lambda b: b.add_actuator("m", tendon="t"), "tendon 't'"),
+        (lambda b: b.add_actuator("m", "a", site="s"), "one joint"),
+        (lambda b: b.add_actuator("m", site="s", gear=1.0), "gear"),
+        (lambda b: b.add_tendon_coupling("t"), "tendon 't'"),
     ],
 )
 def test_invalid_tendons_are_refused(make, word):
     b = ag.ModelBuilder("robot")
-    b.body("a", joint="revolute", mass=1.0, inertia=(1, 1, 1))
-    b.site("s", "a")
+    b.add_body("a", joint="revolute", mass=1.0, inertia=(1, 1, 1))
+    b.add_site("s", "a")
     with pytest.raises(ag.ModelError, match=word):
         make(b)

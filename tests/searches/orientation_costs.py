@@ -55,8 +55,8 @@ def robot(joints):
     for k, joint in enumerate(joints):
         axis = {"axis": (0.0, 0.6, 0.8)} if joint == "revolute" else {}
         place = {"parent": parent, "position": (0.1, 0.2, 0.1)} if parent else {}
-        b.body(f"b{k}", joint=joint, mass=1.0, inertia=(0.1, 0.12, 0.15), **place, **axis)
-        b.site(f"s{k}", f"b{k}", position=(0.3, -0.1, 0.2))
+        b.add_body(f"b{k}", joint=joint, mass=1.0, inertia=(0.1, 0.12, 0.15), **place, **axis)
+        b.add_site(f"s{k}", f"b{k}", position=(0.3, -0.1, 0.2))
         parent = f"b{k}"
     return b.build()
 

@@ -20,7 +20,7 @@ SUMMARY = (
 )
 COUNT, SAMPLE = 2_000, 6
 MUJOCO, ITSELF = 1e-9, 1e-12
-KITS = (("sphere", "capsule", "box"), ("cylinder", "ellipsoid", "points"))
+KITS = (("sphere", "capsule", "box"), ("cylinder", "ellipsoid", "convex_hull"))
 ROUNDED = 1e-5  # with hulls of meshes, which MuJoCo's compiler rounds to single precision
 AXIAL = ("revolute", "prismatic")
 HOLLOW = 1e-9  # beside itself, with tendons that may pass inside a shape: MuJoCo finds their weights by iteration
@@ -211,7 +211,7 @@ class _Drawing:
         self.b = ag.ModelBuilder("random", gravity=(0, 0, -9.81))
         self.b.options = self.b.options.changed({"dt": 0.002, "integrator": "implicitfast"})
         self.b.parents_touch = bool(rng.random() < 0.2)
-        self.b.fluid(density=1.2, viscosity=0.01, wind=(0.5, 0.1, 0.0))
+        self.b.set_fluid(density=1.2, viscosity=0.01, wind=(0.5, 0.1, 0.0))
         self.bodies, self.axial, self.sites = [], [], []
 
     def chance(self, p):
@@ -266,15 +266,15 @@ class _Drawing:
     def kit_bodies(self):
         """One free body with a shape of each kind, so that the kinds of contacts are the same in all cases; what else kernels
         are made for."""
-        self.b.plane(name="kfloor", position=(0, 0, -0.3), condim=6)
+        self.b.add_plane(name="kfloor", position=(0, 0, -0.3), condim=6)
         for n, kind in enumerate(self.kit):
-            self.b.body(
+            self.b.add_body(
                 f"k{n}", joint="free", position=(0.3 * n, 0.1, 0.0), damping=0.1, dry_friction=0.01, **self.mass()
             )
             self.shape(kind, f"k{n}", {"name": f"kshape{n}", "condim": 6})
             self.bodies.append(f"k{n}")
         limits = {"limit": (-0.1, 0.1), "dry_friction": 0.1, "effort_limit": (-2.0, 2.0), "stiffness_curve": (1.0, 2.0)}
-        self.b.body(
+        self.b.add_body(
             "kh",
             joint="revolute",
             damping=0.1,
@@ -283,8 +283,10 @@ class _Drawing:
             **limits,
             **self.mass(),
         )
-        self.b.body("kb", "kh", joint="spherical", limit=(0, 0.3), stiffness=0.5, position=(0, 0, 0.3), **self.mass())
-        self.b.body("ks", "kh", joint="prismatic", position=(0.2, 0, 0.3), **self.mass())
+        self.b.add_body(
+            "kb", "kh", joint="spherical", limit=(0, 0.3), stiffness=0.5, position=(0, 0, 0.3), **self.mass()
+        )
+        self.b.add_body("ks", "kh", joint="prismatic", position=(0.2, 0, 0.3), **self.mass())
         self.bodies += ["kh", "kb", "ks"]
         self.axial += ["kh", "ks"]
 
@@ -294,7 +296,7 @@ class _Drawing:
         kind = str(rng.choice(["revolute", "prismatic", "spherical", "fixed", "universal", "mocap", "free"]))
         own = self.mass() | self.place()
         if kind == "mocap":
-            self.b.body(name, joint="fixed", mocap=True, **self.place())
+            self.b.add_body(name, joint="fixed", mocap=True, **self.place())
             self.bodies.append(name)
             return
         moving = self.some(
@@ -326,12 +328,12 @@ class _Drawing:
             parent = "world"
         if kind == "universal":
             moving = self.some(damping=lambda: self.number(0, 1))
-            self.b.universal(name, parent, axes=(rng.normal(size=3), rng.normal(size=3)), **own, **moving)
+            self.b.add_universal(name, parent, axes=(rng.normal(size=3), rng.normal(size=3)), **own, **moving)
             self.axial += [f"{name}:1", name]
             if self.chance(0.3):
-                self.b.site(f"{name} between", f"{name}:1", **self.place(0.1))
+                self.b.add_site(f"{name} between", f"{name}:1", **self.place(0.1))
         else:
-            self.b.body(name, parent, joint=kind, **own, **moving)
+            self.b.add_body(name, parent, joint=kind, **own, **moving)
         self.bodies.append(name)
 
     def shape(self, kind, body, more):
@@ -355,13 +357,13 @@ class _Drawing:
             "cylinder": (size[0], size[1]),
             "box": (size,),
             "ellipsoid": (size,),
-            "points": (rng.normal(size=(12, 3)) * size,),
+            "convex_hull": (rng.normal(size=(12, 3)) * size,),
         }[kind]
-        getattr(self.b, kind)(body, *given, **({"condim": int(rng.choice([1, 3, 4, 6]))} | more))
+        getattr(self.b, f"add_{kind}")(body, *given, **({"condim": int(rng.choice([1, 3, 4, 6]))} | more))
 
     def body_sites(self):
         for body in ["world", *self.bodies]:
-            self.sites.append(self.b.site(f"at {body}", body, **self.place(0.2)))
+            self.sites.append(self.b.add_site(f"at {body}", body, **self.place(0.2)))
 
     # -- on them ---------------------------------------------------------------------------------------------------------
     def tendon_numbers(self):
@@ -377,9 +379,9 @@ class _Drawing:
 
     def tendons(self):
         fixed = {"limit": (-0.1, 0.1), "dry_friction": 0.01, "stiffness_curve": (1.0, 0.5)}
-        self.b.fixed_tendon("ksum", {"kh": 1.0, "ks": -0.5}, **fixed)
+        self.b.add_fixed_tendon("ksum", {"kh": 1.0, "ks": -0.5}, **fixed)
         wrap = ("cylinder", "at kb", 0.05)
-        self.b.spatial_tendon(
+        self.b.add_spatial_tendon(
             "kline", ["at world", wrap, "at kh", 2.0, "at ks", "at k0"], stiffness=5.0, rest=(0.1, 0.2)
         )
         pick = lambda: str(self.rng.choice(self.sites))  # noqa: E731
@@ -387,17 +389,17 @@ class _Drawing:
             path = [str(x) for x in self.rng.choice(self.sites, 3, replace=False)]
             around = (str(self.rng.choice(["sphere", "cylinder"])), pick(), self.number(0.02, 0.1))
             path.insert(1, around if self.chance(0.5) else (*around, pick()))
-            self.b.spatial_tendon("line", path, **self.tendon_numbers())
+            self.b.add_spatial_tendon("line", path, **self.tendon_numbers())
         if self.chance(0.5):
             chosen = self.rng.choice(self.axial, min(3, len(self.axial)), replace=False)
-            self.b.fixed_tendon("sum", {str(x): self.rng.normal() for x in chosen}, **self.tendon_numbers())
+            self.b.add_fixed_tendon("sum", {str(x): self.rng.normal() for x in chosen}, **self.tendon_numbers())
 
     def actuators(self):
         b = self.b
-        b.motor("kmotor", "kh", gear=2.0)
-        b.actuator("kpull", tendon="kline", dynamics="filter", activation_time=(0.1, 0, 0), gain_slope=(0.1, -0.2))
-        b.muscle("kmuscle", tendon="ksum", force=20.0, length_range=(-0.5, 0.5))
-        b.actuator("kthrust", site="at k0", gear=self.rng.normal(size=6))
+        b.add_motor("kmotor", "kh", gear=2.0)
+        b.add_actuator("kpull", tendon="kline", dynamics="filter", activation_time=(0.1, 0, 0), gain_slope=(0.1, -0.2))
+        b.add_muscle("kmuscle", tendon="ksum", force=20.0, length_range=(-0.5, 0.5))
+        b.add_actuator("kthrust", site="at k0", gear=self.rng.normal(size=6))
         for name in self.axial:
             if self.chance(0.3):
                 own = self.some(
@@ -407,23 +409,23 @@ class _Drawing:
                 )
                 kind = str(self.rng.choice(["motor", "position_servo", "velocity_servo"]))
                 own |= {"gain": self.number(1, 50)} if kind.endswith("servo") else {}
-                getattr(b, kind)(f"on {name}", name, **own)
+                getattr(b, f"add_{kind}")(f"on {name}", name, **own)
         if self.chance(0.3):
             crank, slider = (str(x) for x in self.rng.choice(self.sites, 2, replace=False))
-            b.actuator("slide", crank=crank, slider=slider, crank_length=self.number(1.0, 2.0))
+            b.add_actuator("slide", crank=crank, slider=slider, crank_length=self.number(1.0, 2.0))
 
     def equalities(self):
         b, pick = self.b, lambda: str(self.rng.choice(self.bodies))
         still = {name for name, r in b._bodies.items() if r["mocap"]}
-        b.connect("k0", "kb", anchor=0.1 * self.rng.normal(size=3), name="kheld", **self.soft())
-        b.weld("k1", "world", torque_scale=self.number(0.2, 2), name="kweld", **self.soft())
-        b.couple("kh", "ks", polynomial=0.2 * self.rng.normal(size=5), name="kgear", **self.soft())
-        b.couple_tendons("ksum", "kline", polynomial=0.2 * self.rng.normal(size=5), name="kstrings")
+        b.add_connect("k0", "kb", anchor=0.1 * self.rng.normal(size=3), name="kheld", **self.soft())
+        b.add_weld("k1", "world", torque_scale=self.number(0.2, 2), name="kweld", **self.soft())
+        b.add_joint_coupling("kh", "ks", polynomial=0.2 * self.rng.normal(size=5), name="kgear", **self.soft())
+        b.add_tendon_coupling("ksum", "kline", polynomial=0.2 * self.rng.normal(size=5), name="kstrings")
         one, other = pick(), pick()
         if one != other and not {one, other} <= still:
-            getattr(b, str(self.rng.choice(["connect", "weld"])))(one, other, name="held", **self.soft())
+            getattr(b, str(self.rng.choice(["add_connect", "add_weld"])))(one, other, name="held", **self.soft())
         if self.chance(0.3):
-            b.couple(str(self.rng.choice(self.axial)), name="stopped")
+            b.add_joint_coupling(str(self.rng.choice(self.axial)), name="stopped")
 
     def rest(self):
         b, rng = self.b, self.rng
@@ -431,16 +433,16 @@ class _Drawing:
         for _ in range(rng.integers(3)):
             one, other = (str(x) for x in rng.choice(names, 2, replace=False))
             friction = np.repeat(rng.uniform(0, 1, 3), (2, 1, 2))
-            b.include(one, other, condim=int(rng.choice([1, 3, 4, 6])), friction=friction, margin=0.001)
+            b.add_pair(one, other, condim=int(rng.choice([1, 3, 4, 6])), friction=friction, margin=0.001)
         if self.chance(0.5):
-            b.exclude(*(str(x) for x in rng.choice(["world", *self.bodies], 2, replace=False)))
-        b.sensor("angle", "jointpos", "kh")
-        b.sensor("where", "framepos", str(rng.choice(self.sites)), ref=str(rng.choice(self.sites)))
-        b.sensor("felt", "accelerometer", str(rng.choice(self.sites)))
-        b.sensor("pulled", "tendonpos", "kline")
-        b.sensor("force", "actuatorfrc", "kmotor")
-        b.sensor("middle", "subtreecom", str(rng.choice(self.bodies)))
-        b.camera("eye", str(rng.choice(["world", *self.bodies])), **self.place())
-        b.visual(str(rng.choice(self.bodies)), "box", size=(0.1, 0.1, 0.1))
+            b.add_exclude(*(str(x) for x in rng.choice(["world", *self.bodies], 2, replace=False)))
+        b.add_sensor("angle", "jointpos", "kh")
+        b.add_sensor("where", "framepos", str(rng.choice(self.sites)), ref=str(rng.choice(self.sites)))
+        b.add_sensor("felt", "accelerometer", str(rng.choice(self.sites)))
+        b.add_sensor("pulled", "tendonpos", "kline")
+        b.add_sensor("force", "actuatorfrc", "kmotor")
+        b.add_sensor("middle", "subtreecom", str(rng.choice(self.bodies)))
+        b.add_camera("eye", str(rng.choice(["world", *self.bodies])), **self.place())
+        b.add_visual(str(rng.choice(self.bodies)), "box", size=(0.1, 0.1, 0.1))
         if self.chance(0.5):
-            b.keyframe("home")
+            b.add_keyframe("home")

@@ -24,8 +24,10 @@ def robot(seed=0):
         place = {"position": 0.4 * rng.normal(size=3), "rotation": rng.normal(size=4)}
         place |= {"anchor": 0.2 * rng.normal(size=3)} if own["joint"] != "free" else {}
         inertia = np.trace(S) * np.eye(3) - S
-        b.body(name, parent, mass=rng.uniform(0.5, 2), com=0.2 * rng.normal(size=3), inertia=inertia, **place, **own)
-        b.site(f"s{name}", name, position=0.3 * rng.normal(size=3), rotation=rng.normal(size=4))
+        b.add_body(
+            name, parent, mass=rng.uniform(0.5, 2), com=0.2 * rng.normal(size=3), inertia=inertia, **place, **own
+        )
+        b.add_site(f"s{name}", name, position=0.3 * rng.normal(size=3), rotation=rng.normal(size=4))
 
     b = ag.ModelBuilder("all")
     body("a", joint="revolute", axis=rng.normal(size=3), reference=0.7, armature=0.1)
@@ -34,14 +36,14 @@ def robot(seed=0):
     body("d", "c", joint="spherical", armature=0.05)
     body("e", "d", joint="revolute", axis=rng.normal(size=3), reference=-1.1)
     body("f", joint="free")
-    b.site("world", "world", position=(0.5, 0.5, 0.5))
-    b.fixed_tendon("sum", {"a": 0.5, "e": -1.0})
-    b.spatial_tendon("string", ["world", "sd", 2.0, "sa", "se", "sf"])
+    b.add_site("world", "world", position=(0.5, 0.5, 0.5))
+    b.add_fixed_tendon("sum", {"a": 0.5, "e": -1.0})
+    b.add_spatial_tendon("string", ["world", "sd", 2.0, "sa", "se", "sf"])
     for name, shape in {"ball": ("sphere", "sd"), "roller": ("cylinder", "se"), "hollow": ("sphere", "sd")}.items():
-        b.site(f"{name} from", "a")
-        b.site(f"{name} to", "f", position=(1, 1, 1))
+        b.add_site(f"{name} from", "a")
+        b.add_site(f"{name} to", "f", position=(1, 1, 1))
         side = ("sd",) if name == "hollow" else ()
-        b.spatial_tendon(name, [f"{name} from", (*shape, 0.2, *side), f"{name} to"])
+        b.add_spatial_tendon(name, [f"{name} from", (*shape, 0.2, *side), f"{name} to"])
     return b.build()
 
 
@@ -105,7 +107,7 @@ def test_weights_are_those_of_the_file_that_is_saved(tmp_path):
 
 def arm(**own):
     b = ag.ModelBuilder("arm")
-    b.body("arm", joint="revolute", axis=(0, 1, 0), limit=(-0.1, 0.1), com=(0.2, 0, 0), inertia=(0.01,) * 3, **own)
+    b.add_body("arm", joint="revolute", axis=(0, 1, 0), limit=(-0.1, 0.1), com=(0.2, 0, 0), inertia=(0.01,) * 3, **own)
     return b.build()
 
 

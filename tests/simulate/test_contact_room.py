@@ -10,10 +10,10 @@ from artigrad.model.options import HardOptions, SoftOptions
 def boxes() -> ag.Model:
     """Three boxes on a plane, twelve contacts."""
     b = ag.ModelBuilder("boxes")
-    b.plane()
+    b.add_plane()
     for k in range(3):
-        b.body(f"b{k}", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(k, 0.0, 0.1))
-        b.box(f"b{k}", (0.1, 0.1, 0.1))
+        b.add_body(f"b{k}", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(k, 0.0, 0.1))
+        b.add_box(f"b{k}", (0.1, 0.1, 0.1))
     return b.build()
 
 

@@ -24,9 +24,9 @@ from tests.physics.constraints.soft.scenes import every_row
 def on_ground():
     """A capsule that touches a height field."""
     b = ag.ModelBuilder("ground")
-    b.height_field("world", 0.15 * np.random.default_rng(1).uniform(size=(5, 6)), (0.7, 0.6), 0.2)
-    b.body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015), position=(0.08, -0.05, 0.36))
-    b.capsule("b", 0.1, 0.2)
+    b.add_height_field("world", 0.15 * np.random.default_rng(1).uniform(size=(5, 6)), (0.7, 0.6), 0.2)
+    b.add_body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015), position=(0.08, -0.05, 0.36))
+    b.add_capsule("b", 0.1, 0.2)
     return b.build()
 
 

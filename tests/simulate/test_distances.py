@@ -105,16 +105,16 @@ def test_distances_are_saved_and_edited():
 
 def test_what_cannot_be_measured_is_said():
     b = ag.ModelBuilder("two")
-    b.body("a", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0))
-    b.plane(name="floor")
-    b.plane(name="wall", rotation=(1.0, 0.0, 1.0, 0.0))
+    b.add_body("a", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    b.add_plane(name="floor")
+    b.add_plane(name="wall", rotation=(1.0, 0.0, 1.0, 0.0))
     with pytest.raises(ag.ModelError, match="shape or body"):
-        b.sensor("far", "geomdist", between=(("subtree", "a"), ("shape", "floor")))
-    b.sensor("far", "geomdist", between=(("body", "a"), ("shape", "floor")))
+        b.add_sensor("far", "geomdist", between=(("subtree", "a"), ("shape", "floor")))
+    b.add_sensor("far", "geomdist", between=(("body", "a"), ("shape", "floor")))
     with pytest.raises(ag.ModelError, match="body 'a', which has no shapes"):
         b.build()
-    b.sphere("a", 0.1)
-    b.sensor("walls", "geomdist", between=(("shape", "wall"), ("shape", "floor")))
+    b.add_sphere("a", 0.1)
+    b.add_sensor("walls", "geomdist", between=(("shape", "wall"), ("shape", "floor")))
     with pytest.raises(ag.ModelError, match="two planes"):
         b.build()
 

@@ -59,10 +59,10 @@ def test_reported_kinks_have_two_slopes_and_others_one(given, kinks):
 
 def test_equal_ends_of_a_range_and_equal_restitution_are_reported():
     b = ag.ModelBuilder("slider")
-    b.body("slider", joint="prismatic", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.sphere("slider", 0.1)
-    b.plane()
-    b.motor("motor", "slider")
+    b.add_body("slider", joint="prismatic", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_sphere("slider", 0.1)
+    b.add_plane()
+    b.add_motor("motor", "slider")
     model = b.build()
     params = model.params.replace(force_range=np.array([[2.0, 2.0]]), friction=np.array([0.5, 0.4]))
     assert list(ag.Simulator(model).parameter_kinks(params)) == ["force_range"]

@@ -10,9 +10,11 @@ import artigrad as ag
 
 def robot():
     b = ag.ModelBuilder("arm")
-    b.body("base", joint="free", mass=3.0, inertia=(0.1, 0.1, 0.1))
-    b.body("upper", "base", joint="spherical", joint_name="shoulder", mass=1.0, com=(0, 0, -0.2), inertia=(0.01,) * 3)
-    b.body(
+    b.add_body("base", joint="free", mass=3.0, inertia=(0.1, 0.1, 0.1))
+    b.add_body(
+        "upper", "base", joint="spherical", joint_name="shoulder", mass=1.0, com=(0, 0, -0.2), inertia=(0.01,) * 3
+    )
+    b.add_body(
         "lower",
         "upper",
         joint="revolute",
@@ -22,10 +24,10 @@ def robot():
         mass=0.5,
         com=(0, 0, -0.1),
     )
-    b.site("hand", "lower", position=(0, 0, -0.3))
-    b.motor("drive", "elbow")
-    b.sensor("imu", "accelerometer", "hand")
-    b.sensor("angle", "jointpos", "elbow")
+    b.add_site("hand", "lower", position=(0, 0, -0.3))
+    b.add_motor("drive", "elbow")
+    b.add_sensor("imu", "accelerometer", "hand")
+    b.add_sensor("angle", "jointpos", "elbow")
     return b.build()
 
 

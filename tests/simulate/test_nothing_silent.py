@@ -103,15 +103,15 @@ def test_options_of_the_wrong_kind(options):
 @pytest.mark.parametrize(
     ("add", "message"),
     [
-        (lambda b: b.sphere("ball", 0.1, group=1.0), "group of shape 'ball:sphere0' must be a whole number"),
-        (lambda b: b.points("ball", [[1, 2, 3], [1, 2]]), r"must be \(n, 3\) finite numbers"),
-        (lambda b: b.points("ball", [1, 2, 3, 4, 5, 6]), r"must be \(n, 3\) finite numbers"),
-        (lambda b: b.body("other", mass=True), "mass of body 'other' must be a number"),
+        (lambda b: b.add_sphere("ball", 0.1, group=1.0), "group of shape 'ball:sphere0' must be a whole number"),
+        (lambda b: b.add_convex_hull("ball", [[1, 2, 3], [1, 2]]), r"must be \(n, 3\) finite numbers"),
+        (lambda b: b.add_convex_hull("ball", [1, 2, 3, 4, 5, 6]), r"must be \(n, 3\) finite numbers"),
+        (lambda b: b.add_body("other", mass=True), "mass of body 'other' must be a number"),
     ],
 )
 def test_shapes_and_bodies_of_the_wrong_kind(add, message):
     b = ag.ModelBuilder("ball")
-    b.body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
     with pytest.raises(ag.ModelError, match=message):
         add(b)
 

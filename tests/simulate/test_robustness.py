@@ -266,8 +266,8 @@ def test_wrong_arguments_get_a_sentence(call):
 
 def test_a_model_without_moving_parts():
     b = ag.ModelBuilder("statue")
-    b.body("stone", mass=2.0, com=(0, 0, 1))
-    b.site("top", "stone", position=(0, 0, 2))
+    b.add_body("stone", mass=2.0, com=(0, 0, 1))
+    b.add_site("top", "stone", position=(0, 0, 2))
     sim = ag.Simulator(b.build())
     out = sim.outputs(sim.reset())
     np.testing.assert_allclose(out.site_position, [[0, 0, 2]])

@@ -271,8 +271,8 @@ def test_what_is_not_read_is_refused(sensor, why):
 
 def test_wrong_sensors_are_refused():
     b = ag.ModelBuilder("x")
-    b.body("a", joint="revolute", mass=1.0, com=(1, 0, 0))
-    b.site("s", "a")
+    b.add_body("a", joint="revolute", mass=1.0, com=(1, 0, 0))
+    b.add_site("s", "a")
     for options, why in (
         ({"kind": "contact", "between": (("shape", "foot"), ("", ""))}, "there is no such shape"),
         ({"kind": "contact", "reduce": "most"}, "reduce is one of"),
@@ -282,9 +282,9 @@ def test_wrong_sensors_are_refused():
         ({"kind": "contact", "reduce": "netforce", "data": ("linvel",)}, "no linvel"),
     ):
         with pytest.raises(ag.ModelError, match=why):
-            b.sensor("s", **options)
+            b.add_sensor("s", **options)
         b._sensors.clear()
-    b.sensor("look", "rangefinder", "s")
-    b.points("world", np.eye(3), name="rock")
+    b.add_sensor("look", "rangefinder", "s")
+    b.add_convex_hull("world", np.eye(3), name="rock")
     with pytest.raises(ag.ModelError, match="'rock', corners without a surface"):
         b.build()

@@ -291,8 +291,8 @@ def test_wrong_names_and_shapes():
     with pytest.raises(ag.InputError, match=r"is \(1,\), not \(2,\)"):
         sim.sensors_vjp(sim.reset(), {"sensor0": [1.0, 2.0]})
     b = ag.ModelBuilder("x")
-    b.body("a", joint="revolute", mass=1.0, com=(1, 0, 0))
+    b.add_body("a", joint="revolute", mass=1.0, com=(1, 0, 0))
     with pytest.raises(ag.ModelError, match="kinds are"):
-        b.sensor("s", "smell", "a")
+        b.add_sensor("s", "smell", "a")
     with pytest.raises(ag.ModelError, match="there is no site 'a'"):
-        b.sensor("s", "gyro", "a")
+        b.add_sensor("s", "gyro", "a")

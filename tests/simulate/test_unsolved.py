@@ -12,12 +12,12 @@ import artigrad as ag
 def box(twice=False):
     """twice: two shapes in one place, more points than a direct solve without softness can tell apart."""
     b = ag.ModelBuilder("box")
-    b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
+    b.add_body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
     for k in range(1 + twice):
-        b.box("b", (0.1, 0.1, 0.1), name=f"shape {k}")
-    b.plane(friction=1.0)
-    b.body("wheel", "b", joint="revolute", mass=0.1, inertia=(1e-3,) * 3)
-    b.motor("motor", "wheel")
+        b.add_box("b", (0.1, 0.1, 0.1), name=f"shape {k}")
+    b.add_plane(friction=1.0)
+    b.add_body("wheel", "b", joint="revolute", mass=0.1, inertia=(1e-3,) * 3)
+    b.add_motor("motor", "wheel")
     return b.build()
 
 

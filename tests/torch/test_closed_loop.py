@@ -138,7 +138,7 @@ def test_errors_say_what_to_do():
 @pytest.mark.parametrize("lead", [(), (3,), (2, 2)])
 def test_a_model_without_actuators(lead):
     b = ag.ModelBuilder("swing")
-    b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    b.add_body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
     sim = ag.Simulator(b.build())
     q, v = (torch.full((*lead, 1), 0.3, dtype=torch.float64, requires_grad=True) for _ in range(2))
     nothing = _Gives(torch.zeros(*lead, 0, dtype=torch.float64))

@@ -165,9 +165,9 @@ def test_errors_say_what_to_do():
 def test_contact_that_was_not_solved_is_told():
     """A box on four points where three would do, and no softness: the sweeps' impulses stay, and the backward pass says so."""
     b = ag.ModelBuilder("box")
-    b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
-    b.box("b", (0.1, 0.1, 0.1))
-    b.plane(friction=1.0)
+    b.add_body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
+    b.add_box("b", (0.1, 0.1, 0.1))
+    b.add_plane(friction=1.0)
     sim = ag.Simulator(b.build(), law=ag.HardOptions(softness=0.0))
     q, v = (torch.tensor(x, requires_grad=True) for x in sim.reset())
     u = torch.zeros(5, 0, dtype=torch.float64)

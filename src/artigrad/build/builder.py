@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..arguments import checked_model, shown
-from ..deprecation import renamed_arguments
+from ..deprecation import rename_overrides, renamed, renamed_arguments
 from ..errors import ModelError, warn
 from ..model.findings import Finding
 from ..model.model import (
@@ -67,16 +67,32 @@ ZONED = {"touch": True, "insidesite": True, "contact": False}  # sensors that ac
 DATA = {"rangefinder": (RANGE_DATA, ("dist",)), "contact": (CONTACT_DATA, ("found",))}
 SIDES = {"shape": "shape", "body": "body", "subtree": "body", "": ""}  # sides of contact sensors
 DISTANCE_SIDES = ("shape", "body")  # sides of distance sensors
+# methods whose deprecated names lack "add_"
+RENAMED = (
+    *("universal", "body", "site", "motor", "position_servo", "velocity_servo", "servo_motor", "actuator", "muscle"),
+    *("keyframe", "sensor", "visual", "camera", "plane", "sphere", "capsule", "box", "cylinder", "ellipsoid"),
+    *("height_field", "fixed_tendon", "spatial_tendon", "connect", "weld"),
+)
 SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 
 
+@renamed(
+    **{name: f"add_{name}" for name in RENAMED},
+    fluid="set_fluid",
+    idle="add_idle_actuator",
+    points="add_convex_hull",
+    exclude="add_exclude",
+    include="add_pair",
+    couple="add_joint_coupling",
+    couple_tendons="add_tendon_coupling",
+)
 class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     """Collects bodies, sites, tendons and actuators; `build()` returns the Model.
 
             b = ModelBuilder("pendulum")
-            b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
-            b.site("tip", "rod", position=(0, 0, -1.0))
-            b.motor("motor", "rod")
+            b.add_body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
+            b.add_site("tip", "rod", position=(0, 0, -1.0))
+            b.add_motor("motor", "rod")
             model = b.build()
 
     A universal or planar joint is a chain of massless bodies with one axis each.
@@ -84,6 +100,10 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     CALLED = "a ModelBuilder"
     OPEN = ("name", "gravity", "magnetic", "options", "weights", "unsupported", "notes", "parents_touch")
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        rename_overrides(cls)
 
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)):
         super().__init__()
@@ -114,7 +134,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             return f"set b.options = b.options.changed({{'law': ag.{LAW_OF[name].__name__}({name}=...)}})"
         return "call it" if hasattr(type(self), name) else ""
 
-    def fluid(self, *, density: float = 0.0, viscosity: float = 0.0, wind: Any = (0.0, 0.0, 0.0)) -> None:
+    def set_fluid(self, *, density: float = 0.0, viscosity: float = 0.0, wind: Any = (0.0, 0.0, 0.0)) -> None:
         """Set a fluid around all bodies with a `fluid_box`.
 
         Args:
@@ -128,22 +148,26 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         self._fluid = {**numbers, "wind": vector(wind, 3, "wind")}
 
     @checked_model
-    def universal(self, name: str, parent: str = WORLD, *, axes: Any = ((1, 0, 0), (0, 1, 0)), **options: Any) -> str:
+    def add_universal(
+        self, name: str, parent: str = WORLD, *, axes: Any = ((1, 0, 0), (0, 1, 0)), **options: Any
+    ) -> str:
         """Add a body on a universal joint: two rotations about `axes`, the first fixed to the parent, the second to the
         body.
 
-        It consists of two revolute joints, `name:1` and `name`, with a massless body between; options as of `body`.
+        It consists of two revolute joints, `name:1` and `name`, with a massless body between; options as of `add_body`.
         """
         if not isinstance(axes, list | tuple | np.ndarray) or np.shape(axes)[:1] != (2,):
             raise ModelError(f"axes of '{name}' are two directions, not {shown(axes)}")
         first, second = axes
         joint = {k: options.pop(k) for k in list(options) if k in ("position", "rotation", "anchor")}
-        between = self.body(f"{name}:1", parent, joint="revolute", axis=first, **joint)
-        return self.body(name, between, joint="revolute", axis=second, anchor=joint.get("anchor", (0, 0, 0)), **options)
+        between = self.add_body(f"{name}:1", parent, joint="revolute", axis=first, **joint)
+        return self.add_body(
+            name, between, joint="revolute", axis=second, anchor=joint.get("anchor", (0, 0, 0)), **options
+        )
 
     @renamed_arguments(lifts="actuator_gravcomp")
     @checked_model
-    def body(
+    def add_body(
         self,
         name: str,
         parent: str = WORLD,
@@ -306,7 +330,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             warn(f"a limit of {what} is {turns.max():g} rad, {turns.max() / np.pi / 2:.1f} turns: are these degrees?")
 
     @checked_model
-    def site(
+    def add_site(
         self, name: str, body: str, *, position: Any = (0.0, 0.0, 0.0), rotation: Any = (1.0, 0.0, 0.0, 0.0)
     ) -> str:
         """Add a site: a named frame fixed to a body or to "world"."""
@@ -321,14 +345,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         return name
 
     @checked_model
-    def motor(
+    def add_motor(
         self, name: str, joint: str, *, gear: float = 1.0, control_range: Any = None, max_force: float = INF
     ) -> str:
         """Add a torque (or force) motor: joint torque = gear * clamp(u), within +-max_force before the gear."""
-        return self.actuator(name, joint, gear=gear, control_range=control_range, force_range=symmetric(max_force))
+        return self.add_actuator(name, joint, gear=gear, control_range=control_range, force_range=symmetric(max_force))
 
     @checked_model
-    def position_servo(
+    def add_position_servo(
         self,
         name: str,
         joint: str,
@@ -347,7 +371,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         damping = number(damping, f"damping of actuator '{name}'")
         not_negative(number(gain, f"gain of actuator '{name}'"), f"gain of actuator '{name}', a servo,")
         not_negative(damping, f"damping of actuator '{name}'")
-        return self.actuator(
+        return self.add_actuator(
             name,
             joint,
             kind="position",
@@ -360,7 +384,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         )
 
     @checked_model
-    def velocity_servo(
+    def add_velocity_servo(
         self,
         name: str,
         joint: str,
@@ -373,7 +397,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     ) -> str:
         """Add a velocity servo: force = gain (u - velocity), at most max_force, the command within +-max_velocity."""
         not_negative(number(gain, f"gain of actuator '{name}'"), f"gain of actuator '{name}', a servo,")
-        return self.actuator(
+        return self.add_actuator(
             name,
             joint,
             kind="velocity",
@@ -385,7 +409,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         )
 
     @checked_model
-    def servo_motor(
+    def add_servo_motor(
         self,
         name: str,
         joint: str,
@@ -414,13 +438,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         if target not in kinds:
             raise ModelError(f"target of actuator '{name}' is {' or '.join(kinds)}, not {target!r}")
         limits: dict[str, Any] = {"force_range": symmetric(max_force), "max_velocity": max_velocity}
-        return self.actuator(
+        return self.add_actuator(
             name, joint, kind=kinds[target], gain=gain, gear=gear, control_range=control_range, **limits
         )
 
     @renamed_arguments(seen_from="refsite", early="actearly")
     @checked_model
-    def actuator(
+    def add_actuator(
         self,
         name: str,
         joint: str | None = None,
@@ -464,7 +488,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 its axis z.
             in_parent: Torque axes of a ball or free joint in the parent's frame.
             kind: Meaning of u: a "force" (x = 0), or a target "position" (x = length) or "velocity"; "servo" and
-                "speed": see `servo_motor`.
+                "speed": see `add_servo_motor`.
             gain: Gain.
             gain_slope: Derivatives of the gain with respect to length and velocity; (0, -1) is a damper whose
                 coefficient is u.
@@ -480,7 +504,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 which they change.
             activation_range: (lower, upper).
             actearly: The force uses the activation at the end of the step.
-            muscle_gain, muscle_bias, muscle_length_range: As the params of these names; see `muscle`.
+            muscle_gain, muscle_bias, muscle_length_range: As the params of these names; see `add_muscle`.
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
@@ -551,7 +575,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         }
 
     @checked_model
-    def muscle(
+    def add_muscle(
         self,
         name: str,
         joint: str | None = None,
@@ -588,7 +612,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             control_range: (lower, upper) of u.
         """
         shape = (*vector(range, 2, f"range of muscle '{name}'"), force, lmin, lmax, vmax, fpmax, fvmax)
-        return self.actuator(
+        return self.add_actuator(
             name,
             joint,
             tendon=tendon,
@@ -636,7 +660,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         return ("jointinparent", name) if part == "joint" and in_parent else on, axes
 
     @checked_model
-    def keyframe(
+    def add_keyframe(
         self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None, mocap: Any = None
     ) -> str:
         """Add a named state and control for `sim.reset(name)`.
@@ -660,7 +684,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             )
 
     @checked_model
-    def idle(self, name: str) -> str:
+    def add_idle_actuator(self, name: str) -> str:
         """Add an actuator without effect that keeps its index in u: for an unsupported one of a file."""
         self._new(name, self._actuators, "actuator")
         moving = [b for b in self._bodies.values() if JOINTS[b["joint"]].nv]
@@ -688,7 +712,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         return Transmission(kind, *(list(known).index(name) for name in names))
 
     @checked_model
-    def sensor(
+    def add_sensor(
         self,
         name: str,
         kind: str,
@@ -783,14 +807,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         return one, other
 
     @checked_model
-    def visual(self, body: str, kind: str, **looks: Any) -> None:
+    def add_visual(self, body: str, kind: str, **looks: Any) -> None:
         """Add a visual shape to a body or "world"; arguments as the fields of `Visual` after the body."""
         if body != WORLD and body not in self._bodies:
             raise ModelError(f"something to draw is on body '{body}', which does not exist")
         self._visuals.append((body, Visual(-1, kind, **looks)))
 
     @checked_model
-    def camera(
+    def add_camera(
         self,
         name: str,
         body: str = WORLD,

@@ -53,8 +53,8 @@ def edit(model: Model) -> Editor:
     """Return a builder with all parts of a model; `build()` returns the changed model. The model itself does not change.
 
             b = ag.edit(ag.load("arm.urdf"))
-            b.body("payload", "hand", position=(0, 0, 0.1), mass=0.5, inertia=(1e-3, 1e-3, 1e-3))
-            b.site("tip", "hand", position=(0, 0, 0.2))
+            b.add_body("payload", "hand", position=(0, 0, 0.1), mass=0.5, inertia=(1e-3, 1e-3, 1e-3))
+            b.add_site("tip", "hand", position=(0, 0, 0.2))
             b.remove("joint", "wrist")
             model = b.build()
 
@@ -65,7 +65,7 @@ def edit(model: Model) -> Editor:
     p = model.params
     b = Editor(model.name, gravity=p.gravity)
     b.options, b.magnetic, b.parents_touch = model.options, np.array(p.magnetic), model.shapes.parents_touch
-    b.fluid(density=float(p.density), viscosity=float(p.viscosity), wind=p.wind)
+    b.set_fluid(density=float(p.density), viscosity=float(p.viscosity), wind=p.wind)
     b.place(model, "", Placement(), whole=True)
     return b
 
@@ -164,13 +164,13 @@ class Editor(LenientBuilder):
         self._add_bodies(robot, prefix, at)
         for s, site in enumerate(robot.sites):
             i = robot.site_body[s]
-            self.site(prefix + site, body(i), **pose(i, p.site_position[s], p.site_rotation[s]))
-        self.add_tendons(robot, prefix)
+            self.add_site(prefix + site, body(i), **pose(i, p.site_position[s], p.site_rotation[s]))
+        self._add_tendons(robot, prefix)
         for j in range(robot.nu):
             self._add_actuator(robot, j, prefix)
         shapes = [k for k, i in enumerate(robot.shapes.body) if i >= 0 or whole or robot.shapes.kind[k] != PLANE]
-        self.add_shapes(robot, prefix, shapes, body, pose)
-        self.add_equalities(robot, prefix, body, pose)
+        self._add_shapes(robot, prefix, shapes, body, pose)
+        self._add_equalities(robot, prefix, body, pose)
         self.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
         self.notes += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.notes]
         left_out = list[str]()
@@ -190,10 +190,10 @@ class Editor(LenientBuilder):
                 looks = {f.name: getattr(visual, f.name) for f in fields(visual) if f.name not in ("body", "kind")}
                 there = pose(visual.body, visual.position, visual.quaternion)
                 looks |= {"position": tuple(there["position"]), "quaternion": tuple(there["rotation"])}
-                self.visual(body(visual.body), visual.kind, **looks)
+                self.add_visual(body(visual.body), visual.kind, **looks)
         for eye in robot.cameras:
             there = pose(eye.body, eye.position, eye.quaternion)
-            self.camera(prefix + eye.name, body(eye.body), fov=eye.fov, **there)
+            self.add_camera(prefix + eye.name, body(eye.body), fov=eye.fov, **there)
         self._add_keyframes(robot, prefix, at)
 
     def _add_bodies(self, robot: Model, prefix: str, at: Placement) -> None:
@@ -214,7 +214,7 @@ class Editor(LenientBuilder):
             elif root:
                 options |= {"position": at.point(p.position[i]), "rotation": at.turned(p.rotation[i])}
             parent = at.body if root else prefix + robot.bodies[robot.parent[i]]
-            self.body(prefix + body, parent, joint=joint, joint_name=prefix + robot.joints[i], **options)
+            self.add_body(prefix + body, parent, joint=joint, joint_name=prefix + robot.joints[i], **options)
             touches = i in robot.shapes.touching_parents
             if not root and touches != self.parents_touch:
                 self._bodies[prefix + body]["touches_parent"] = touches
@@ -225,10 +225,10 @@ class Editor(LenientBuilder):
         if kind.startswith("joint") and not self._moves(prefix + robot.joints[a]):
             return  # of a formerly free base
         if not (p.gear[j] or p.gain[j] or p.gain_slope[j].any()):
-            self.idle(name)
+            self.add_idle_actuator(name)
             return
         own: dict[str, Any] = {key: p[key][j] for key in ACTUATOR_NUMBERS} | _active(robot, j)
-        self.actuator(name, kind=ACTUATORS[robot.actuator_kind[j]], **own, **acted_on(robot, j, prefix))
+        self.add_actuator(name, kind=ACTUATORS[robot.actuator_kind[j]], **own, **acted_on(robot, j, prefix))
 
     def _moves(self, joint: str) -> bool:
         return JOINTS[list(self._bodies.values())[self._joints[joint]]["joint"]].nv > 0
@@ -239,7 +239,7 @@ class Editor(LenientBuilder):
         on = nothing if sensor.on < 0 else prefix + parts_by_name(robot)[part][sensor.on]
         sides = [(side.what, side_name(robot, side, prefix)) for side in sensor.between]
         more = {key: getattr(sensor, key) for key in ("cutoff", "zone", "data", "reduce", "num")}
-        self.sensor(prefix + sensor.name, sensor.kind, on, ref=ref, between=sides, **more)
+        self.add_sensor(prefix + sensor.name, sensor.kind, on, ref=ref, between=sides, **more)
 
     def _add_keyframes(self, robot: Model, prefix: str, at: Placement) -> None:
         """Join keyframes by name; a model without one of a name contributes its default one."""

@@ -33,7 +33,7 @@ class EqualityBuilder:
         self._equalities: dict[str, dict[str, Any]] = {}
 
     @checked_model
-    def connect(
+    def add_connect(
         self,
         body: str,
         other: str = WORLD,
@@ -56,7 +56,7 @@ class EqualityBuilder:
         return self._equality("connect", body, other, name, (anchor, other_anchor), (solref, solimp))
 
     @checked_model
-    def weld(
+    def add_weld(
         self,
         body: str,
         other: str = WORLD,
@@ -82,7 +82,7 @@ class EqualityBuilder:
         return name
 
     @checked_model
-    def couple(
+    def add_joint_coupling(
         self,
         joint: str,
         other: str | None = None,
@@ -109,7 +109,7 @@ class EqualityBuilder:
         return self._coupling("joint", name, (joint, other), polynomial, (solref, solimp))
 
     @checked_model
-    def couple_tendons(
+    def add_tendon_coupling(
         self,
         tendon: str,
         other: str | None = None,
@@ -173,7 +173,7 @@ class EqualityBuilder:
         }
         return name
 
-    def add_equalities(self, robot: Model, prefix: str, body: Callable[[int], str], pose: Callable[..., Any]) -> None:
+    def _add_equalities(self, robot: Model, prefix: str, body: Callable[[int], str], pose: Callable[..., Any]) -> None:
         """Add the equalities of another model behind a prefix.
 
         body(i) is the name of its body i here, and pose(i, position, rotation) the pose of something on it.
@@ -183,21 +183,21 @@ class EqualityBuilder:
             soft = {"name": prefix + name, "solref": own["solref"], "solimp": own["solimp"]}
             if kind == "joint":
                 other = None if b < 0 else prefix + robot.joints[b]
-                self.couple(prefix + robot.joints[a], other, polynomial=own["polynomial"], **soft)
+                self.add_joint_coupling(prefix + robot.joints[a], other, polynomial=own["polynomial"], **soft)
                 continue
             if kind == "tendon":
                 other = None if b < 0 else prefix + robot.tendons[b].name
-                self.couple_tendons(prefix + robot.tendons[a].name, other, polynomial=own["polynomial"], **soft)
+                self.add_tendon_coupling(prefix + robot.tendons[a].name, other, polynomial=own["polynomial"], **soft)
                 continue
             one, two = (
                 pose(i, *x) for i, x in zip((a, b), zip(own["anchor"], own["rotation"], strict=True), strict=True)
             )
             soft |= {"anchor": one["position"], "other_anchor": two["position"]}
             if kind == "connect":
-                self.connect(body(a), body(b), **soft)
+                self.add_connect(body(a), body(b), **soft)
             else:
                 turns = {"rotation": one["rotation"], "other_rotation": two["rotation"]}
-                self.weld(body(a), body(b), **turns, torque_scale=own["torque_scale"], **soft)
+                self.add_weld(body(a), body(b), **turns, torque_scale=own["torque_scale"], **soft)
 
     def _build_equalities(self, bodies: list[str]) -> list[Equality]:
         def index(name: str | None, kind: str) -> int:

@@ -21,11 +21,11 @@ class LenientBuilder(ModelBuilder):
 
     _lenient = True
 
-    def body(self, name: str, parent: str = WORLD, **options: Any) -> str:
+    def add_body(self, name: str, parent: str = WORLD, **options: Any) -> str:
         if not self._lenient:
-            return super().body(name, parent, **options)
+            return super().add_body(name, parent, **options)
         inertia = options.pop("inertia", np.zeros((3, 3)))
         negative = {k: options.pop(k) for k in ("damping", "stiffness") if options.get(k, 0.0) < 0}
-        super().body(name, parent, **options)
+        super().add_body(name, parent, **options)
         self._bodies[name] |= {"inertia": six_numbers(inertia, f"body '{name}'"), **negative}
         return name

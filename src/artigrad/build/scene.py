@@ -50,9 +50,9 @@ def scene(
     p = robots[0].params
     b = Editor(name, gravity=p.gravity)
     b.options, b.magnetic = robots[0].options, p.magnetic
-    b.fluid(density=float(p.density), viscosity=float(p.viscosity), wind=p.wind)
+    b.set_fluid(density=float(p.density), viscosity=float(p.viscosity), wind=p.wind)
     for k, (robot, place, turn) in enumerate(zip(robots, positions, rotations, strict=True)):
         b.attach(robot, prefix=f"{k}/", position=place, rotation=turn)
     if floor:
-        b.plane(name="floor", friction=friction, group=ALL, touches=ALL)
+        b.add_plane(name="floor", friction=friction, group=ALL, touches=ALL)
     return b.build()

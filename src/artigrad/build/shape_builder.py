@@ -56,7 +56,7 @@ class ShapeBuilder:
         self._included: list[tuple[str, str, dict[str, Any]]] = []
 
     @checked_model
-    def plane(self, body: str = WORLD, half_extents: Any = (0.0, 0.0), **options: Any) -> str:
+    def add_plane(self, body: str = WORLD, half_extents: Any = (0.0, 0.0), **options: Any) -> str:
         """Add a half space: everything below z = 0 of its frame is inside.
 
         Args:
@@ -83,32 +83,32 @@ class ShapeBuilder:
         return self._shape(body, PLANE, (*vector(half_extents, 2, "half extents of a plane"), 0.0), **options)
 
     @checked_model
-    def sphere(self, body: str, radius: float, **options: Any) -> str:
+    def add_sphere(self, body: str, radius: float, **options: Any) -> str:
         """Add a sphere centered at the shape's origin."""
         return self._shape(body, SPHERE, (radius, 0.0, 0.0), **options)
 
     @checked_model
-    def capsule(self, body: str, radius: float, half_length: float, **options: Any) -> str:
+    def add_capsule(self, body: str, radius: float, half_length: float, **options: Any) -> str:
         """Add a capsule: a ball swept along z from -half_length to half_length."""
         return self._shape(body, CAPSULE, (radius, half_length, 0.0), **options)
 
     @checked_model
-    def box(self, body: str, half_sizes: Any, **options: Any) -> str:
+    def add_box(self, body: str, half_sizes: Any, **options: Any) -> str:
         """Add a box with the given half edge lengths."""
         return self._shape(body, BOX, half_sizes, **options)
 
     @checked_model
-    def cylinder(self, body: str, radius: float, half_length: float, **options: Any) -> str:
+    def add_cylinder(self, body: str, radius: float, half_length: float, **options: Any) -> str:
         """Add a cylinder along z."""
         return self._shape(body, CYLINDER, (radius, half_length, 0.0), **options)
 
     @checked_model
-    def ellipsoid(self, body: str, half_axes: Any, **options: Any) -> str:
+    def add_ellipsoid(self, body: str, half_axes: Any, **options: Any) -> str:
         """Add an ellipsoid with the given half axes."""
         return self._shape(body, ELLIPSOID, half_axes, **options)
 
     @checked_model
-    def points(self, body: str, vertices: Any, *, half_axes: Any = (0.0, 0.0, 0.0), **options: Any) -> str:
+    def add_convex_hull(self, body: str, vertices: Any, *, half_axes: Any = (0.0, 0.0, 0.0), **options: Any) -> str:
         """Add the convex hull of points.
 
         Args:
@@ -121,7 +121,7 @@ class ShapeBuilder:
         return self._shape(body, POINTS, half_axes, vertices=vertices, **options)
 
     @checked_model
-    def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
+    def add_height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
         """Add a height field.
 
         Each cell is two triangles that share the diagonal from (i, j) to (i + 1, j + 1), solid down to `base`.
@@ -137,7 +137,7 @@ class ShapeBuilder:
         return self._shape(body, HEIGHT_FIELD, (x, y, base), heights=heights, **options)
 
     @checked_model
-    def exclude(self, body: str, other: str) -> None:
+    def add_exclude(self, body: str, other: str) -> None:
         """Exclude contact between two bodies."""
         for b in (body, other):
             if b != WORLD and b not in self._bodies:
@@ -145,7 +145,7 @@ class ShapeBuilder:
         self._excluded.add(frozenset((body, other)))
 
     @checked_model
-    def include(self, shape: str, other: str, *, condim: int | None = None, **numbers: Any) -> None:
+    def add_pair(self, shape: str, other: str, *, condim: int | None = None, **numbers: Any) -> None:
         """Add an explicit pair: two shapes collide regardless of masks, parents and exclusions, with parameters of their
         own.
 
@@ -281,7 +281,7 @@ class ShapeBuilder:
         }
         return name
 
-    def add_shapes(
+    def _add_shapes(
         self, robot: Model, prefix: str, kept: list[int], body: Callable[[int], str], pose: Callable[..., Any]
     ) -> None:
         """Add some shapes of another model behind a prefix.
@@ -312,11 +312,11 @@ class ShapeBuilder:
                 heights=p.height[height : height + rows * cols].reshape(rows, cols),
             )
         for a, c in shapes.excluded:
-            self.exclude(body(a), body(c))
+            self.add_exclude(body(a), body(c))
         for k, (a, c, condim) in enumerate(shapes.included):
             if a in kept and c in kept:
                 numbers = {key: p[f"pair_{key}"][k] for key in PAIR_NUMBERS} | {"gap": shapes.included_gap[k]}
-                self.include(prefix + shapes.names[a], prefix + shapes.names[c], condim=condim, **numbers)
+                self.add_pair(prefix + shapes.names[a], prefix + shapes.names[c], condim=condim, **numbers)
 
     def _shape_values(self) -> dict[str, Any]:
         """Return the values of the shapes' fields of Params."""

@@ -58,7 +58,7 @@ class TendonBuilder:
         self._tendons: dict[str, dict[str, Any]] = {}
 
     @checked_model
-    def fixed_tendon(self, name: str, joints: Mapping[str, float], **options: Any) -> str:
+    def add_fixed_tendon(self, name: str, joints: Mapping[str, float], **options: Any) -> str:
         """Add a tendon whose length is a sum of joint positions, each times its coefficient: {"knee": 0.5, "hip": 1.0}.
 
         Args:
@@ -92,7 +92,7 @@ class TendonBuilder:
         )
 
     @checked_model
-    def spatial_tendon(self, name: str, path: Sequence[Any], **options: Any) -> str:
+    def add_spatial_tendon(self, name: str, path: Sequence[Any], **options: Any) -> str:
         """Add a tendon along straight lines between sites: ["shoulder", "elbow", "wrist"].
 
         Args:
@@ -165,7 +165,7 @@ class TendonBuilder:
         self._tendons[name] = {"pieces": pieces, "rest": rest, "invweight0": invweight0, **own}
         return name
 
-    def add_tendons(self, robot: Model, prefix: str) -> None:
+    def _add_tendons(self, robot: Model, prefix: str) -> None:
         """Add the tendons of another model behind a prefix."""
         at = 0
         for t, tendon in enumerate(robot.tendons):

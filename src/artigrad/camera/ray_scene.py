@@ -108,7 +108,7 @@ class RayScene:
         like: dict[str, Any] = {"dtype": dtype, "device": device}
         solids = _from_visuals(model, like) if model.visuals else _from_shapes(model, params or {}, like)
         if not solids:
-            raise InputError(f"'{model.name}' has nothing to see: add visuals or shapes, as by ModelBuilder.visual")
+            raise InputError(f"'{model.name}' has nothing to see: add visuals or shapes, as by ModelBuilder.add_visual")
         background, light, ambient = (torch.tensor(x, **like) for x in (BACKGROUND, LIGHT, AMBIENT))
         return RayScene(tuple(solids), background, light, ambient)
 

@@ -61,7 +61,7 @@ class CartpoleSwingUp(EnvTask):
 def suite_cartpole(n: int) -> Model:
     """Return dm_control's cart with n poles."""
     b = ModelBuilder(f"suite-cartpole-{n}")
-    b.body(
+    b.add_body(
         "cart",
         joint="prismatic",
         joint_name="slider",
@@ -75,7 +75,7 @@ def suite_cartpole(n: int) -> Model:
     mass, moments = capsule(1.0, 0.045, 0.5)
     inertia = [0.1 / mass * moment for moment in moments]
     for k in range(1, n + 1):
-        b.body(
+        b.add_body(
             f"pole_{k}",
             f"pole_{k - 1}" if k > 1 else "cart",
             joint="revolute",
@@ -86,7 +86,7 @@ def suite_cartpole(n: int) -> Model:
             inertia=inertia,
             damping=2e-6,
         )
-    b.motor("slide", "slider", gear=10.0, control_range=(-1.0, 1.0))
+    b.add_motor("slide", "slider", gear=10.0, control_range=(-1.0, 1.0))
     return b.build()
 
 

@@ -54,17 +54,17 @@ class Motors(NamedTuple):
         effort = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] else None
         reach = m.jnt_range[j] if m.jnt_limited[j] else None
         if self.kind == "torque":
-            b.actuator(name, name, control_range=effort, force_range=effort)
+            b.add_actuator(name, name, control_range=effort, force_range=effort)
         elif self.kind == "servo":
             own: dict[str, Any] = {"control_range": reach, "force_range": effort, "max_velocity": speed}
-            b.actuator(name, name, kind="servo", gain=self.stiffness, **own)
+            b.add_actuator(name, name, kind="servo", gain=self.stiffness, **own)
         elif self.kind == "position":
             bias = (0.0, 0.0, -self.damping)
-            b.actuator(
+            b.add_actuator(
                 name, name, kind="position", gain=self.stiffness, bias=bias, control_range=reach, force_range=effort
             )
         else:
-            b.actuator(name, name, kind="velocity", gain=self.damping, force_range=effort)
+            b.add_actuator(name, name, kind="velocity", gain=self.damping, force_range=effort)
 
 
 VELOCITY_LIMIT = "velocity_limit:"  # of a joint by name, a custom number of a saved file
@@ -100,7 +100,7 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names) -> None:
         controls = [name, *(f"{name}:{k}" for k in range(1, int(m.actuator_ctrlnum[a])))][: int(m.actuator_ctrlnum[a])]
         for k, control in enumerate(controls):
             if problem:
-                b.idle(control)
+                b.add_idle_actuator(control)
             else:
                 _add(b, m, names, a, k, control)
         if problem:
@@ -210,7 +210,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int, k: int, name: str) -> No
     low, high = m.actuator_forcerange[a] if m.actuator_forcelimited[a] else (-np.inf, np.inf)
     left_low, left_high = _range_left(m, a) or (-np.inf, np.inf)
     u = int(m.actuator_ctrladr[a]) + k
-    b.actuator(
+    b.add_actuator(
         name,
         kind=kind,
         gain=gain,

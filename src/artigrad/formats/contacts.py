@@ -18,11 +18,11 @@ from .names import Names
 
 # method of the builder, and number of entries of its size (three are passed as one vector)
 METHODS: dict[int, tuple[str, int]] = {
-    GeomType.SPHERE: ("sphere", 1),
-    GeomType.CAPSULE: ("capsule", 2),
-    GeomType.ELLIPSOID: ("ellipsoid", 3),
-    GeomType.CYLINDER: ("cylinder", 2),
-    GeomType.BOX: ("box", 3),
+    GeomType.SPHERE: ("add_sphere", 1),
+    GeomType.CAPSULE: ("add_capsule", 2),
+    GeomType.ELLIPSOID: ("add_ellipsoid", 3),
+    GeomType.CYLINDER: ("add_cylinder", 2),
+    GeomType.BOX: ("add_box", 3),
 }
 OTHERS: dict[int, str] = {GeomType.SDF: "a signed distance field"}
 DISTANCES = (SensorType.GEOMDIST, SensorType.GEOMNORMAL, SensorType.GEOMFROMTO)
@@ -88,16 +88,16 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
         if saved is not None:
             options |= {"position": saved.position, "rotation": saved.rotation, "fluid": saved.fluid}
             own = {"half_axes": saved.half_axes, "hull": saved.hull, "surface": saved.surface}
-            b.points(body, saved.points, **own, **options)
+            b.add_convex_hull(body, saved.points, **own, **options)
         elif kind == GeomType.MESH:
             points, hull = hull_in(m, int(m.geom_dataid[g]))
             surface = mesh_of(m, int(m.geom_dataid[g])) if SensorType.RANGEFINDER in m.sensor_type else None
-            b.points(body, points, half_axes=m.geom_size[g], hull=hull, surface=surface, **options)
+            b.add_convex_hull(body, points, half_axes=m.geom_size[g], hull=hull, surface=surface, **options)
         elif kind == GeomType.HFIELD:
             heights, size = heights_of(m, int(m.geom_dataid[g]))
-            b.height_field(body, heights, size[:2], float(size[3]), **options)
+            b.add_height_field(body, heights, size[:2], float(size[3]), **options)
         elif kind == GeomType.PLANE:
-            b.plane(body, m.geom_size[g, :2], **options)
+            b.add_plane(body, m.geom_size[g, :2], **options)
         else:
             method, count = METHODS[kind]
             size = m.geom_size[g, :count]
@@ -107,7 +107,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
     known = {g for g in touching(m) if int(m.geom_type[g]) not in OTHERS}
     for k, pair in enumerate(_pairs(m)):
         if known.issuperset(pair):
-            b.include(
+            b.add_pair(
                 *(names.geom[g] for g in pair),
                 condim=int(m.pair_dim[k]),
                 friction=m.pair_friction[k],
@@ -130,7 +130,7 @@ def heights_of(m: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:
     """Add the file's exclusions."""
     for signature in m.exclude_signature:
-        b.exclude(names.body[int(signature) >> 16], names.body[int(signature) & 0xFFFF])
+        b.add_exclude(names.body[int(signature) >> 16], names.body[int(signature) & 0xFFFF])
 
 
 def _numbers(m: Any, g: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:
         kind, count = KINDS.get(int(m.geom_type[g]), ("mesh", 0))
         if m.geom_group[g] >= HIDDEN or (kind == "mesh" and m.geom_type[g] != GeomType.MESH):
             continue
-        b.visual(
+        b.add_visual(
             names.body[int(m.geom_bodyid[g])],
             kind,
             size=tuple(float(x) for x in m.geom_size[g, :count]),
@@ -56,4 +56,4 @@ def add_cameras(b: ModelBuilder, m: Any, names: Names) -> None:
     for c in range(m.ncam):
         if m.cam_mode[c] == FIXED and m.cam_projection[c] == PERSPECTIVE:
             place = {"position": m.cam_pos[c], "rotation": m.cam_quat[c]}
-            b.camera(names.camera[c], names.body[int(m.cam_bodyid[c])], fov=float(m.cam_fovy[c]), **place)
+            b.add_camera(names.camera[c], names.body[int(m.cam_bodyid[c])], fov=float(m.cam_fovy[c]), **place)

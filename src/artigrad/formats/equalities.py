@@ -28,12 +28,12 @@ def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
         if kind == EqType.JOINT:
             second = None if other < 0 else names.joint[other]
             refs = [0.0 if k < 0 else float(m.qpos0[m.jnt_qposadr[k]]) for k in (one, other)]
-            b.couple(names.joint[one], second, polynomial=_polynomial(data, refs, other >= 0), **soft)
+            b.add_joint_coupling(names.joint[one], second, polynomial=_polynomial(data, refs, other >= 0), **soft)
         elif kind == EqType.TENDON:
             tendons = [names.tendon[k] for k in (one, other) if k >= 0]
             if all(name in b._tendons for name in tendons):
                 refs = [0.0 if k < 0 else float(m.tendon_length0[k]) for k in (one, other)]
-                b.couple_tendons(*tendons, polynomial=_polynomial(data, refs, other >= 0), **soft)
+                b.add_tendon_coupling(*tendons, polynomial=_polynomial(data, refs, other >= 0), **soft)
             else:
                 b.unsupported.append(
                     Finding("equality of a tendon that is left out", (names.equality[e],), "not enforced")
@@ -49,9 +49,9 @@ def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
                 place = {"anchor": first, "other_anchor": second}
                 turn = {"rotation": data[6:10], "other_rotation": (1.0, 0.0, 0.0, 0.0)}
             if kind == EqType.CONNECT:
-                b.connect(one_body, other_body, **place, **soft)
+                b.add_connect(one_body, other_body, **place, **soft)
             else:
-                b.weld(one_body, other_body, **place, **turn, torque_scale=float(data[10]), **soft)
+                b.add_weld(one_body, other_body, **place, **turn, torque_scale=float(data[10]), **soft)
 
 
 def _polynomial(data: np.ndarray, refs: list[float], two: bool) -> np.ndarray:

@@ -105,7 +105,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
     else:
         parts = {"joint": names.joint, "body": names.body, "tendon": names.tendon, "actuator": names.actuator}
         where = parts[on][i] if on in parts else ""
-    b.sensor(name, kind, where, **more)
+    b.add_sensor(name, kind, where, **more)
 
 
 def _zone(m: Any, i: int) -> tuple[str, np.ndarray]:
@@ -152,4 +152,4 @@ def _site(b: ModelBuilder, m: Any, names: Names, kind: int, i: int, sensor: str)
     else:  # of a body frame
         body, position, rotation = i, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
     name = sensor if sensor not in names.site else f"{sensor}:frame"
-    return b.site(name, names.body[body], position=position, rotation=rotation)
+    return b.add_site(name, names.body[body], position=position, rotation=rotation)

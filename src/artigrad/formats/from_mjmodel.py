@@ -56,7 +56,7 @@ def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model
     apply_flags(m)
     b = FileBuilder(name, gravity=m.opt.gravity)
     b.magnetic, b.parents_touch = m.opt.magnetic.copy(), off(m, Off.FILTERPARENT)
-    b.fluid(density=m.opt.density, viscosity=m.opt.viscosity, wind=m.opt.wind)
+    b.set_fluid(density=m.opt.density, viscosity=m.opt.viscosity, wind=m.opt.wind)
     b.unsupported = read.unsupported + findings(FEATURES, m, names)
     b.notes = read.notes + findings(NOTES, m, names)
     for i in range(1, m.nbody):
@@ -66,7 +66,7 @@ def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model
     b.weights = {"body_invweight0": b.of_bodies(file_bodies, np.zeros(2)), "dof_invweight0": m.dof_invweight0.copy()}
     for s in range(m.nsite):
         place = {"position": m.site_pos[s], "rotation": m.site_quat[s]}
-        b.site(names.site[s], names.body[int(m.site_bodyid[s])], **place)
+        b.add_site(names.site[s], names.body[int(m.site_bodyid[s])], **place)
     add_tendons(b, m, names)
     add_actuators(b, m, names)
     add_motors(b, m, names, motors, read.speeds)
@@ -96,14 +96,14 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int, driven: bool) -> No
         **_box(m, i),
     }
     if count == 0:
-        b.body(name, parent, position=position, rotation=rotation, mocap=bool(m.body_mocapid[i] >= 0), **own)
+        b.add_body(name, parent, position=position, rotation=rotation, mocap=bool(m.body_mocapid[i] >= 0), **own)
     for j in range(first, first + count):
         last = j == first + count - 1
         own_name = names.joint[j].startswith(f"{name}:")  # of a saved model, such as "arm:1"
         link = name if last else names.joint[j] if own_name else f"{name}:{names.joint[j]}"
         position, rotation = _at_zero(m, j, position, rotation)
         options = _joint(m, j, driven)
-        b.body(
+        b.add_body(
             link,
             parent,
             joint=JOINTS[int(m.jnt_type[j])].name,
@@ -195,7 +195,7 @@ def _add_keyframe(b: FileBuilder, name: str, *parts: Any) -> None:
             other, k = f"{name}_{k}", k + 1
         b.notes.append(Finding(f"keyframe '{name}', which every model has by itself", (), f"is '{other}'"))
         name = other
-    b.keyframe(name, *parts)
+    b.add_keyframe(name, *parts)
 
 
 # mjtIntegrator

@@ -23,7 +23,7 @@ CLOSE = 1e-5  # relative to the size of a mesh: single precision, rotated and tr
 
 
 class HullRecord(NamedTuple):
-    """A shape that is the convex hull of points, as arguments of `ModelBuilder.points`."""
+    """A shape that is the convex hull of points, as arguments of `ModelBuilder.add_convex_hull`."""
 
     position: np.ndarray
     rotation: np.ndarray

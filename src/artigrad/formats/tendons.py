@@ -22,9 +22,9 @@ def add_tendons(b: ModelBuilder, m: Any, names: Names) -> None:
             for w in path:
                 joint = names.joint[int(m.wrap_objid[w])]
                 joints[joint] = joints.get(joint, 0.0) + float(m.wrap_prm[w])
-            b.fixed_tendon(names.tendon[t], joints, **_numbers(m, t))
+            b.add_fixed_tendon(names.tendon[t], joints, **_numbers(m, t))
         else:
-            b.spatial_tendon(names.tendon[t], [_part(b, m, names, w, sites) for w in path], **_numbers(m, t))
+            b.add_spatial_tendon(names.tendon[t], [_part(b, m, names, w, sites) for w in path], **_numbers(m, t))
 
 
 def _part(b: ModelBuilder, m: Any, names: Names, w: int, sites: dict[int, str]) -> Any:
@@ -50,7 +50,7 @@ def _site_of(b: ModelBuilder, m: Any, names: Names, geom: int) -> str:
             if apart < 1e-12:
                 return name
     name = names.geom[geom]
-    return b.site(name if name not in b._sites else f"{name}:wrapped", body, position=place, rotation=turn)
+    return b.add_site(name if name not in b._sites else f"{name}:wrapped", body, position=place, rotation=turn)
 
 
 def _numbers(m: Any, t: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import getattr_static
 from typing import Any, ClassVar
 
 from ..errors import near
@@ -26,7 +27,7 @@ class Sealed:
 
     def _refuse(self, name: str) -> None:
         """Raise for an attribute that cannot be set or deleted."""
-        if remedy := self._remedy(name):
+        if remedy := self._remedy(self._current(name)):
             raise AttributeError(f"'{name}' of {self.CALLED} cannot be changed: {remedy}")
         deprecated = getattr(self, "_renamed", {})
         names = sorted(n for n in {*dir(self)} if not n.startswith("_") and n not in deprecated)
@@ -35,7 +36,7 @@ class Sealed:
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        found = getattr(type(self), name, None)
+        found = getattr_static(type(self), self._current(name), None)
         if (
             (isinstance(found, property) and found.fset is not None)
             or "_sealed" not in self.__dict__
@@ -51,7 +52,11 @@ class Sealed:
             self._refuse(name)
         object.__delattr__(self, name)
 
+    def _current(self, name: str) -> str:
+        """Return the new name of an attribute with a deprecated one."""
+        return str(getattr(self, "_renamed", {}).get(name, name))
+
     def _has_own(self, name: str) -> bool:
         """Return True for a private name, or one of a user's subclass that the base does not have."""
         derived = not type(self).__module__.startswith(f"{__name__.partition('.')[0]}.")
-        return name.startswith("_") or (derived and not self._remedy(name))
+        return name.startswith("_") or (derived and not self._remedy(self._current(name)))

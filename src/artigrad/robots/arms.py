@@ -37,7 +37,7 @@ def arm_dh(params: Any, *, mass: float = 1.0, radius: float = 0.05) -> Model:
     for i, (d, a, alpha) in enumerate(rows, start=1):
         end = np.array([a, 0.0, d])
         reach = max(float(np.linalg.norm(end)), radius)
-        b.body(
+        b.add_body(
             f"link{i}",
             parent,
             joint="revolute",
@@ -49,6 +49,6 @@ def arm_dh(params: Any, *, mass: float = 1.0, radius: float = 0.05) -> Model:
         )
         place = {"position": end, "rotation": (np.cos(alpha / 2), np.sin(alpha / 2), 0.0, 0.0)}
         parent = f"link{i}"
-        b.motor(f"joint{i}", parent)
-    b.site("tool", parent, **place)
+        b.add_motor(f"joint{i}", parent)
+    b.add_site("tool", parent, **place)
     return b.build()

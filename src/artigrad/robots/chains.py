@@ -24,9 +24,9 @@ def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: flo
     _check_count(n)
     b = ModelBuilder(f"pendulum-{n}")
     _rods(b, n, "world", length, mass, damping, down=True)
-    b.site("tip", f"rod{n}", position=(0.0, 0.0, -length))
+    b.add_site("tip", f"rod{n}", position=(0.0, 0.0, -length))
     for i in range(1, n + 1):
-        b.motor(f"rod{i}", f"rod{i}")
+        b.add_motor(f"rod{i}", f"rod{i}")
     return b.build()
 
 
@@ -46,11 +46,11 @@ def cartpole(n: int = 1, *, cart: float = 1.0, length: float = 1.0, mass: float 
     """
     _check_count(n)
     b = ModelBuilder(f"cartpole-{n}")
-    b.body("cart", joint="prismatic", joint_name="rail", axis=(1.0, 0.0, 0.0), mass=cart, damping=damping)
+    b.add_body("cart", joint="prismatic", joint_name="rail", axis=(1.0, 0.0, 0.0), mass=cart, damping=damping)
     _rods(b, n, "cart", length, mass, damping, down=False)
-    b.site("tip", f"rod{n}", position=(0.0, 0.0, length))
-    b.motor("push", "rail")
-    b.keyframe("hanging", q=[0.0, 3.141592653589793] + [0.0] * (n - 1))
+    b.add_site("tip", f"rod{n}", position=(0.0, 0.0, length))
+    b.add_motor("push", "rail")
+    b.add_keyframe("hanging", q=[0.0, 3.141592653589793] + [0.0] * (n - 1))
     return b.build()
 
 
@@ -67,7 +67,7 @@ def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False)
     _check_count(n)
     b = ModelBuilder(f"chain-{n}")
     for i in range(1, n + 1):
-        b.body(
+        b.add_body(
             f"link{i}",
             f"link{i - 1}" if i > 1 else "world",
             joint="free" if free and i == 1 else "revolute",
@@ -77,7 +77,7 @@ def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False)
             com=(0.0, 0.0, -length / 2),
             inertia=rod(mass, length, 0.1 * length),
         )
-    b.site("tip", f"link{n}", position=(0.0, 0.0, -length))
+    b.add_site("tip", f"link{n}", position=(0.0, 0.0, -length))
     return b.build()
 
 
@@ -99,7 +99,7 @@ def loaded_links(n: int, *, torque: float = 1.0) -> Model:
     b = ModelBuilder(f"loaded-links-{n}", gravity=(0.0, 0.0, -9.8))
     end = (LINK, 0.0, 0.0)
     for i in range(1, n + 1):
-        b.body(
+        b.add_body(
             f"link{i}",
             f"link{i - 1}" if i > 1 else "world",
             joint="revolute",
@@ -109,9 +109,9 @@ def loaded_links(n: int, *, torque: float = 1.0) -> Model:
             com=end,
             inertia=(0.00494875, 0.00494174, 0.002219) if i == 1 else (0.00539427, 0.0048979, 0.00311573),
         )
-        b.motor(f"link{i}", f"link{i}", gear=torque)
-    b.body("tip", f"link{n}", position=end, mass=0.01)
-    b.site("tip", "tip")
+        b.add_motor(f"link{i}", f"link{i}", gear=torque)
+    b.add_body("tip", f"link{n}", position=end, mass=0.01)
+    b.add_site("tip", "tip")
     return b.build()
 
 
@@ -124,7 +124,7 @@ def _rods(b: ModelBuilder, n: int, base: str, length: float, mass: float, dampin
     """Add n thin rods, hinged about y, each at the end of the one before."""
     z = -length if down else length
     for i in range(1, n + 1):
-        b.body(
+        b.add_body(
             f"rod{i}",
             f"rod{i - 1}" if i > 1 else base,
             joint="revolute",

@@ -97,9 +97,9 @@ def humanoid(*, floor: bool = True) -> Model:
     parts = [*_trunk(), *_arm("left", 1), *_arm("right", -1), *_leg("left", 1), *_leg("right", -1)]
     b = ModelBuilder("humanoid")
     height = _standing_height()
-    b.body("pelvis", joint="free", mass=6.0, inertia=box(6.0, 0.16, 0.22, 0.14), position=(0.0, 0.0, height))
+    b.add_body("pelvis", joint="free", mass=6.0, inertia=box(6.0, 0.16, 0.22, 0.14), position=(0.0, 0.0, height))
     for part in parts:
-        b.body(
+        b.add_body(
             part.name,
             part.parent,
             joint="revolute",
@@ -113,14 +113,14 @@ def humanoid(*, floor: bool = True) -> Model:
             armature=0.02,
             dry_friction=0.002 * part.gain,
         )
-        b.position_servo(part.name, part.name, gain=part.gain, damping=0.03 * part.gain, max_force=0.5 * part.gain)
+        b.add_position_servo(part.name, part.name, gain=part.gain, damping=0.03 * part.gain, max_force=0.5 * part.gain)
     _shapes(b)
     if floor:
-        b.plane(name="floor", friction=1.0, group=2, touches=1)
+        b.add_plane(name="floor", friction=1.0, group=2, touches=1)
     pose = dict.fromkeys((part.name for part in parts), 0.0)
     for side in ("left", "right"):
         pose |= {f"{side}_thigh": -KNEE / 2, f"{side}_shank": KNEE, f"{side}_ankle": -KNEE / 2, f"{side}_forearm": -0.5}
-    b.keyframe("home", q=[0, 0, height, 1, 0, 0, 0, *pose.values()], u=list(pose.values()))
+    b.add_keyframe("home", q=[0, 0, height, 1, 0, 0, 0, *pose.values()], u=list(pose.values()))
     return b.build()
 
 
@@ -133,13 +133,13 @@ def _shapes(b: ModelBuilder) -> None:
     """Add collision shapes: the soles; and, for falls, pelvis, chest, head, hands, elbows and shanks."""
     body = {"friction": 1.0, "group": 1, "touches": 2}
     for side in ("left", "right"):
-        b.box(f"{side}_foot", FOOT, name=f"{side}_foot", position=(0.03, 0.0, FOOT[2] - ANKLE), **body)
-        b.site(f"{side}_foot", f"{side}_foot", position=(0.03, 0.0, -ANKLE))
-        b.capsule(f"{side}_shank", 0.045, 0.13, name=f"{side}_shank", position=(0.0, 0.0, -SHANK / 2), **body)
-        b.sphere(f"{side}_hand", 0.05, name=f"{side}_hand", position=(0.0, 0.0, -0.06), **body)
-        b.site(f"{side}_hand", f"{side}_hand", position=(0.0, 0.0, -0.12))
-        b.sphere(f"{side}_forearm", 0.05, name=f"{side}_elbow", **body)
-    b.sphere("pelvis", 0.11, name="pelvis", **body)
-    b.capsule("chest", 0.1, 0.12, name="chest", position=(0.0, 0.0, 0.18), **body)
-    b.sphere("head", 0.11, name="head", position=(0.0, 0.0, 0.1), **body)
-    b.site("head", "head", position=(0.0, 0.0, 0.2))
+        b.add_box(f"{side}_foot", FOOT, name=f"{side}_foot", position=(0.03, 0.0, FOOT[2] - ANKLE), **body)
+        b.add_site(f"{side}_foot", f"{side}_foot", position=(0.03, 0.0, -ANKLE))
+        b.add_capsule(f"{side}_shank", 0.045, 0.13, name=f"{side}_shank", position=(0.0, 0.0, -SHANK / 2), **body)
+        b.add_sphere(f"{side}_hand", 0.05, name=f"{side}_hand", position=(0.0, 0.0, -0.06), **body)
+        b.add_site(f"{side}_hand", f"{side}_hand", position=(0.0, 0.0, -0.12))
+        b.add_sphere(f"{side}_forearm", 0.05, name=f"{side}_elbow", **body)
+    b.add_sphere("pelvis", 0.11, name="pelvis", **body)
+    b.add_capsule("chest", 0.1, 0.12, name="chest", position=(0.0, 0.0, 0.18), **body)
+    b.add_sphere("head", 0.11, name="head", position=(0.0, 0.0, 0.1), **body)
+    b.add_site("head", "head", position=(0.0, 0.0, 0.2))

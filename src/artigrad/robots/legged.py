@@ -16,7 +16,7 @@ def quadruped() -> Model:
     18 degrees of freedom. Sites: `fl_foot`, `fr_foot`, `rl_foot`, `rr_foot`. Keyframe `home`: legs bent, trunk at 0.32 m.
     """
     b = ModelBuilder("quadruped")
-    b.body(
+    b.add_body(
         "trunk",
         joint="free",
         mass=6.9,
@@ -26,7 +26,7 @@ def quadruped() -> Model:
     )
     for name, x, y in (("fl", 1, 1), ("fr", 1, -1), ("rl", -1, 1), ("rr", -1, -1)):
         hip, thigh, shank = f"{name}_hip", f"{name}_thigh", f"{name}_shank"
-        b.body(
+        b.add_body(
             hip,
             "trunk",
             joint="revolute",
@@ -36,7 +36,7 @@ def quadruped() -> Model:
             com=(-0.005 * x, 0.01 * y, 0.0),
             inertia=box(0.68, 0.1, 0.08, 0.08),
         )
-        b.body(
+        b.add_body(
             thigh,
             hip,
             joint="revolute",
@@ -46,7 +46,7 @@ def quadruped() -> Model:
             com=(-0.003, -0.02 * y, -0.04),
             inertia=box(1.15, 0.04, 0.04, 0.213),
         )
-        b.body(
+        b.add_body(
             shank,
             thigh,
             joint="revolute",
@@ -56,10 +56,10 @@ def quadruped() -> Model:
             com=(0.005, 0.0, -0.12),
             inertia=box(0.24, 0.03, 0.03, 0.213),
         )
-        b.site(f"{name}_foot", shank, position=(0.0, 0.0, -0.213))
+        b.add_site(f"{name}_foot", shank, position=(0.0, 0.0, -0.213))
         for joint in (hip, thigh, shank):
-            b.motor(joint, joint)
-    b.keyframe("home", q=[0, 0, 0.32, 1, 0, 0, 0, *([0.0, 0.8, -1.6] * 4)])
+            b.add_motor(joint, joint)
+    b.add_keyframe("home", q=[0, 0, 0.32, 1, 0, 0, 0, *([0.0, 0.8, -1.6] * 4)])
     return b.build()
 
 
@@ -76,10 +76,10 @@ def laikago(*, floor: bool = True, links: bool = False) -> Model:
         about a tenth longer.
     """
     b = ModelBuilder("laikago")
-    b.body("trunk", joint="free", mass=13.715, inertia=(0.22, 0.431, 0.565), position=(0.0, 0.0, 0.483))
+    b.add_body("trunk", joint="free", mass=13.715, inertia=(0.22, 0.431, 0.565), position=(0.0, 0.0, 0.483))
     for name, front, left in (("fr", 1, -1), ("fl", 1, 1), ("rr", -1, -1), ("rl", -1, 1)):
         hip, upper, lower, toe = (f"{name}_{part}" for part in ("hip", "upper", "lower", "toe"))
-        b.body(
+        b.add_body(
             hip,
             "trunk",
             joint="revolute",
@@ -90,7 +90,7 @@ def laikago(*, floor: bool = True, links: bool = False) -> Model:
             com=(-0.02 * left, 0.0, 0.0),
             inertia=(0.002, 0.002, 0.001),
         )
-        b.body(
+        b.add_body(
             upper,
             hip,
             joint="revolute",
@@ -100,7 +100,7 @@ def laikago(*, floor: bool = True, links: bool = False) -> Model:
             com=(0.0, -0.04, -0.04),
             inertia=(0.016, 0.007, 0.011),
         )
-        b.body(
+        b.add_body(
             lower,
             upper,
             joint="revolute",
@@ -110,21 +110,21 @@ def laikago(*, floor: bool = True, links: bool = False) -> Model:
             com=(0.0, -0.16, -0.02),
             inertia=(0.002, 0.002, 0.002),
         )
-        b.body(toe, lower, position=(0.0, -0.25, -0.022), mass=0.1, inertia=sphere(0.1, 0.025))
-        b.site(f"{name}_foot", toe)
-        b.sphere(toe, 0.03, name=f"{name}_foot", friction=1.0, group=1, touches=2)
+        b.add_body(toe, lower, position=(0.0, -0.25, -0.022), mass=0.1, inertia=sphere(0.1, 0.025))
+        b.add_site(f"{name}_foot", toe)
+        b.add_sphere(toe, 0.03, name=f"{name}_foot", friction=1.0, group=1, touches=2)
         if links:
             ends = {upper: (-0.02069 * left, -0.20833, -0.1422), lower: (0.0, -0.25, -0.022)}
             for part, end in ends.items():
                 middle, turn, half = along((0.0, 0.0, 0.0), end)
                 radius = 0.03 if part == upper else 0.015
-                b.capsule(part, radius, half, name=part, position=middle, rotation=turn, group=1, touches=2)
+                b.add_capsule(part, radius, half, name=part, position=middle, rotation=turn, group=1, touches=2)
         for part in (hip, upper, lower):
-            b.position_servo(part, part, gain=100.0, damping=2.0, max_force=50.0)
+            b.add_position_servo(part, part, gain=100.0, damping=2.0, max_force=50.0)
     if links:
-        b.box("trunk", (0.25, 0.09, 0.055), name="trunk", group=1, touches=2)
+        b.add_box("trunk", (0.25, 0.09, 0.055), name="trunk", group=1, touches=2)
     if floor:
-        b.plane(name="floor", friction=1.0, group=2, touches=1)
+        b.add_plane(name="floor", friction=1.0, group=2, touches=1)
     pose = [0.2, 0.0, -0.5] * 4
-    b.keyframe("home", q=[0, 0, 0.483, 1, 0, 0, 0, *pose], u=pose)
+    b.add_keyframe("home", q=[0, 0, 0.483, 1, 0, 0, 0, *pose], u=pose)
     return b.build()

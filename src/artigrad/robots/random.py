@@ -28,11 +28,11 @@ def ball(
       floor: Add a plane at z = 0.
     """
     b = ModelBuilder("ball")
-    b.body("ball", joint="free", mass=mass, inertia=sphere(mass, radius), position=(0.0, 0.0, radius))
-    b.site("centre", "ball")
-    b.sphere("ball", radius, friction=friction, restitution=restitution)
+    b.add_body("ball", joint="free", mass=mass, inertia=sphere(mass, radius), position=(0.0, 0.0, radius))
+    b.add_site("centre", "ball")
+    b.add_sphere("ball", radius, friction=friction, restitution=restitution)
     if floor:
-        b.plane(name="floor", friction=friction, restitution=restitution)
+        b.add_plane(name="floor", friction=friction, restitution=restitution)
     return b.build()
 
 
@@ -65,7 +65,7 @@ def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -
         mass = float(rng.uniform(0.2, 2.0))
         spread = points - points.mean(0)
         names.append(
-            b.body(
+            b.add_body(
                 f"body{i}",
                 parent,
                 joint=joint,
@@ -82,15 +82,15 @@ def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -
                 spring_reference=float(rng.normal()) * 0.3 if axial else 0.0,
             )
         )
-        b.site(f"site{i}", names[-1], position=rng.normal(size=3) * 0.3, rotation=rng.normal(size=4))
+        b.add_site(f"site{i}", names[-1], position=rng.normal(size=3) * 0.3, rotation=rng.normal(size=4))
         if axial:
             gear = float(rng.uniform(0.5, 2.0))
             if i % 3 == 0:
-                b.motor(f"motor{i}", names[-1], gear=gear, max_force=float(rng.uniform(0.5, 2.0)))
+                b.add_motor(f"motor{i}", names[-1], gear=gear, max_force=float(rng.uniform(0.5, 2.0)))
             elif i % 3 == 1:
-                b.position_servo(
+                b.add_position_servo(
                     f"servo{i}", names[-1], gain=3.0, damping=0.3, max_force=4.0, max_velocity=5.0, gear=gear
                 )
             else:
-                b.velocity_servo(f"servo{i}", names[-1], gain=0.7, max_force=3.0, max_velocity=2.0, gear=gear)
+                b.add_velocity_servo(f"servo{i}", names[-1], gain=0.7, max_force=3.0, max_velocity=2.0, gear=gear)
     return b.build()

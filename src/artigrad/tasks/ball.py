@@ -37,9 +37,9 @@ TO_MOTION[3, [1, 4]] = np.array([5.0, -7.0 / ROLLS]) / (2 * RADIUS)
 def thrown() -> Model:
     """Build a ball above a floor."""
     b = ModelBuilder("ball")
-    b.body("ball", joint="free", mass=MASS, inertia=sphere(MASS, RADIUS), position=(0.0, 0.0, HEIGHT))
-    b.sphere("ball", RADIUS, name="ball", friction=1.0, restitution=0.5)
-    b.plane(friction=1.0, restitution=0.5)
+    b.add_body("ball", joint="free", mass=MASS, inertia=sphere(MASS, RADIUS), position=(0.0, 0.0, HEIGHT))
+    b.add_sphere("ball", RADIUS, name="ball", friction=1.0, restitution=0.5)
+    b.add_plane(friction=1.0, restitution=0.5)
     looks.floor(b, 0.0)
     looks.ball(b, "ball", RADIUS)
     for x in (-1, 1):  # marks that show its spin

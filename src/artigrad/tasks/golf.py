@@ -29,7 +29,7 @@ PLACE = (0.0, -0.1, -0.85)  # initial position of the ball, m
 def club(target: Any) -> Model:
     """Build two horizontal links of 0.5 m about x, a club on the second, and a ball on a tee below and beyond."""
     b = ModelBuilder("golf", gravity=(0.0, 0.0, -9.8))
-    b.body(
+    b.add_body(
         "arm",
         joint="revolute",
         axis=(1.0, 0.0, 0.0),
@@ -37,7 +37,7 @@ def club(target: Any) -> Model:
         com=(0.0, 0.5, 0.0),
         inertia=(0.00494875, 0.00494174, 0.002219),
     )
-    b.body(
+    b.add_body(
         "club",
         "arm",
         joint="revolute",
@@ -48,20 +48,20 @@ def club(target: Any) -> Model:
         inertia=(0.00539427, 0.0048979, 0.00311573),
     )
     hard: dict[str, Any] = {"friction": 2.0, "restitution": 0.5}
-    b.box("club", (0.025, 0.25, 0.025), name="club", position=(0.0, 0.25, 0.0), group=1, touches=2, **hard)
+    b.add_box("club", (0.025, 0.25, 0.025), name="club", position=(0.0, 0.25, 0.0), group=1, touches=2, **hard)
     below = (PLACE[0], PLACE[1], PLACE[2] - RADIUS - TEE)
-    b.box("world", (TEE, TEE, TEE), name="tee", position=below, group=1, touches=2, **hard)
-    b.body("ball", joint="free", mass=0.5, inertia=sphere(0.5, RADIUS), position=PLACE)
-    b.sphere("ball", RADIUS, name="ball", group=2, touches=1, **hard)
-    b.motor("shoulder", "arm")
-    b.motor("wrist", "club")
+    b.add_box("world", (TEE, TEE, TEE), name="tee", position=below, group=1, touches=2, **hard)
+    b.add_body("ball", joint="free", mass=0.5, inertia=sphere(0.5, RADIUS), position=PLACE)
+    b.add_sphere("ball", RADIUS, name="ball", group=2, touches=1, **hard)
+    b.add_motor("shoulder", "arm")
+    b.add_motor("wrist", "club")
     looks.floor(b, -1.1)
     looks.stick(b, "arm", (0.0, 0.0, 0.0), (0.0, 0.5, 0.0), 0.025)
     looks.box(b, "club", (0.025, 0.25, 0.025), (0.0, 0.25, 0.0), looks.BLUE)
     looks.box(b, "world", (TEE, TEE, 0.1125), (PLACE[0], PLACE[1], -0.9875))
     looks.ball(b, "ball", RADIUS)
     looks.ball(b, "world", 0.05, target, looks.GOAL)
-    b.keyframe("home", q=[0.0, 0.0, *PLACE, 1.0, 0.0, 0.0, 0.0])
+    b.add_keyframe("home", q=[0.0, 0.0, *PLACE, 1.0, 0.0, 0.0, 0.0])
     return b.build()
 
 

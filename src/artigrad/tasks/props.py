@@ -14,19 +14,19 @@ ORANGE, BLUE, GOAL = (0.96, 0.55, 0.16, 1.0), (0.27, 0.52, 0.84, 1.0), (0.85, 0.
 def stick(b: ModelBuilder, body: str, start: Any, end: Any, radius: float, rgba: Any = WHITE) -> None:
     """Add a capsule between two points of a body."""
     middle, turn, half = along(start, end)
-    b.visual(body, "capsule", size=(radius, half), position=tuple(middle), quaternion=tuple(turn), rgba=rgba)
+    b.add_visual(body, "capsule", size=(radius, half), position=tuple(middle), quaternion=tuple(turn), rgba=rgba)
 
 
 def ball(b: ModelBuilder, body: str, radius: float, position: Any = (0.0, 0.0, 0.0), rgba: Any = ORANGE) -> None:
     """Add a sphere to a body or the world."""
-    b.visual(body, "sphere", size=(radius,), position=tuple(position), rgba=rgba)
+    b.add_visual(body, "sphere", size=(radius,), position=tuple(position), rgba=rgba)
 
 
 def box(b: ModelBuilder, body: str, half: Any, position: Any = (0.0, 0.0, 0.0), rgba: Any = DARK) -> None:
     """Add a box to a body or the world."""
-    b.visual(body, "box", size=tuple(half), position=tuple(position), rgba=rgba)
+    b.add_visual(body, "box", size=tuple(half), position=tuple(position), rgba=rgba)
 
 
 def floor(b: ModelBuilder, height: float) -> None:
     """Add a horizontal floor without collisions."""
-    b.visual("world", "plane", size=(0.0, 0.0), position=(0.0, 0.0, height))
+    b.add_visual("world", "plane", size=(0.0, 0.0), position=(0.0, 0.0, height))

@@ -31,12 +31,12 @@ def car(target: float) -> Model:
     """Build the racecar on spherical wheels; friction is the floor's. `target` is the position of a line on the floor."""
     b = ModelBuilder("racecar", gravity=(0.0, 0.0, -9.8))
     trunk, small = (0.010609, 0.050409, 0.05865), (4e-6, 4e-6, 4e-6)
-    b.body("base", joint="free", mass=0.1, inertia=trunk)
-    b.body("chassis", "base", position=(0.0, 0.0, RADIUS), mass=0.1, inertia=trunk)
-    b.body("load", "chassis", mass=4.0, com=(0.1477, 0.0, 0.0), inertia=trunk)
-    b.body("laser", "chassis", position=(0.265, 0.0, 0.075), mass=0.13, inertia=small)
+    b.add_body("base", joint="free", mass=0.1, inertia=trunk)
+    b.add_body("chassis", "base", position=(0.0, 0.0, RADIUS), mass=0.1, inertia=trunk)
+    b.add_body("load", "chassis", mass=4.0, com=(0.1477, 0.0, 0.0), inertia=trunk)
+    b.add_body("laser", "chassis", position=(0.265, 0.0, 0.075), mass=0.13, inertia=small)
     for side, y in (("left", 1), ("right", -1)):
-        hinge = b.body(
+        hinge = b.add_body(
             f"{side}_hinge",
             "chassis",
             joint="revolute",
@@ -47,7 +47,7 @@ def car(target: float) -> Model:
             limit=(-1.0, 1.0),
         )
         for name, parent, place in (("front", hinge, (0.0, 0.0, 0.0)), ("rear", "chassis", (0.0, 0.1 * y, 0.0))):
-            wheel = b.body(
+            wheel = b.add_body(
                 f"{side}_{name}",
                 parent,
                 joint="revolute",
@@ -58,14 +58,14 @@ def car(target: float) -> Model:
                 inertia=(0.00026046, 0.00041226, 0.00026046),
             )
             _wheel(b, wheel, y)
-            b.sphere(wheel, RADIUS, name=wheel, position=(0.0, OUTSIDE * y, 0.0), friction=0.0, group=1, touches=2)
-    b.plane(name="floor", group=2, touches=1)  # a pair has the larger friction, this one
+            b.add_sphere(wheel, RADIUS, name=wheel, position=(0.0, OUTSIDE * y, 0.0), friction=0.0, group=1, touches=2)
+    b.add_plane(name="floor", group=2, touches=1)  # a pair has the larger friction, this one
     looks.box(b, "chassis", (0.2, 0.07, 0.025), (0.1625, 0.0, 0.02), looks.BLUE)
     looks.box(b, "laser", (0.03, 0.03, 0.03))
     looks.floor(b, 0.0)
     looks.box(b, "world", (0.004, 0.3, 0.001), (target, 0.0, 0.001), looks.GOAL)
     rest = np.zeros(6)
-    b.keyframe("home", q=[0.0, 0.0, FALL, 1.0, 0.0, 0.0, 0.0, *rest], v=[SPEED, 0.0, 0.0, 0.0, 0.0, 0.0, *rest])
+    b.add_keyframe("home", q=[0.0, 0.0, FALL, 1.0, 0.0, 0.0, 0.0, *rest], v=[SPEED, 0.0, 0.0, 0.0, 0.0, 0.0, *rest])
     return b.build()
 
 
@@ -73,7 +73,7 @@ def _wheel(b: ModelBuilder, wheel: str, y: int) -> None:
     """Add a tire with a white spoke, which shows its rotation."""
     about_y = (np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0)
     middle = (0.0, OUTSIDE * y, 0.0)
-    b.visual(wheel, "cylinder", size=(RADIUS, 0.02), position=middle, quaternion=about_y, rgba=looks.DARK)
+    b.add_visual(wheel, "cylinder", size=(RADIUS, 0.02), position=middle, quaternion=about_y, rgba=looks.DARK)
     looks.box(b, wheel, (0.035, 0.022, 0.006), middle, looks.WHITE)
 
 

@@ -67,10 +67,10 @@ def arm(
     for i, (place, quarters, mass, com, _) in enumerate(LINKS, start=1):
         turn = (np.cos(quarters * np.pi / 4), np.sin(quarters * np.pi / 4), 0.0, 0.0)
         link: dict[str, Any] = {"position": place, "rotation": turn, "mass": mass, "com": com, "damping": damping}
-        parent = b.body(f"link{i}", parent, joint="revolute", inertia=(0.1, 0.1, 0.1), **link)
-        b.motor(f"joint{i}", parent)
+        parent = b.add_body(f"link{i}", parent, joint="revolute", inertia=(0.1, 0.1, 0.1), **link)
+        b.add_motor(f"joint{i}", parent)
     eighth = (np.cos(np.pi / 8), 0.0, 0.0, -np.sin(np.pi / 8))
-    b.body(
+    b.add_body(
         "hand", parent, position=(0, 0, 0.107), rotation=eighth, mass=0.81, com=(0, 0, 0.04), inertia=(0.1, 0.1, 0.1)
     )
     mass, inertia = finger
@@ -80,19 +80,19 @@ def arm(
             "axis": (0.0, sign, 0.0),
             "com": (0.0, 0.01 * sign, 0.045),
         }
-        b.body(side, "hand", joint="prismatic", mass=mass, inertia=(inertia,) * 3, **slide)
-        b.box(side, (FINGER, FINGER, 0.05), name=side, friction=2.0, group=1, touches=2)
-        b.position_servo(side, side, gain=servo[0], damping=servo[1])
-    b.site("grip", "hand", position=(0.0, 0.0, 0.0584 + 0.0434))
+        b.add_body(side, "hand", joint="prismatic", mass=mass, inertia=(inertia,) * 3, **slide)
+        b.add_box(side, (FINGER, FINGER, 0.05), name=side, friction=2.0, group=1, touches=2)
+        b.add_position_servo(side, side, gain=servo[0], damping=servo[1])
+    b.add_site("grip", "hand", position=(0.0, 0.0, 0.0584 + 0.0434))
     radius, inertia = ball
-    b.body("ball", joint="free", mass=0.05, inertia=(inertia,) * 3)
-    b.sphere("ball", radius, name="ball", friction=2.0, group=2, touches=1)
+    b.add_body("ball", joint="free", mass=0.05, inertia=(inertia,) * 3)
+    b.add_sphere("ball", radius, name="ball", friction=2.0, group=2, touches=1)
     _dress(b, radius, target)
     empty = b.build()
     q = empty.keyframes["zero"][0].copy()
     q[ARM], q[FINGERS] = pose, FINGER + radius - 1e-4  # penetration of resting contacts
     q[BALL] = Simulator(empty).sites(State(q, np.zeros(empty.nv)))[0]
-    b.keyframe("home", q=q)
+    b.add_keyframe("home", q=q)
     return b.build()
 
 

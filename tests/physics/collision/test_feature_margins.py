@@ -139,11 +139,11 @@ def scene(kind):
     """A ball beside the edge of a block."""
     b = ag.ModelBuilder(kind, gravity=(0, 0, -9.8))
     if kind == "box":
-        b.box("world", (0.2, 0.2, 0.1))
+        b.add_box("world", (0.2, 0.2, 0.1))
     else:
-        b.points("world", CUBE / np.abs(CUBE).max(0) * [0.2, 0.2, 0.1])
-    b.body("ball", joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004))
-    b.sphere("ball", 0.1)
+        b.add_convex_hull("world", CUBE / np.abs(CUBE).max(0) * [0.2, 0.2, 0.1])
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004))
+    b.add_sphere("ball", 0.1)
     return b.build()
 
 

@@ -13,13 +13,13 @@ SIZES = {
     "ellipsoid": ((0.12, 0.16, 0.2),),
     "cylinder": (0.12, 0.15),
     "box": ((0.12, 0.15, 0.1),),
-    "points": (
+    "convex_hull": (
         np.array([[-1, -1, -0.9], [1.1, -1, -1], [-1, 1.2, -1.1], [0.9, 1, -0.8], [0.2, 0.1, 1.5], [1, 0, 1]]) * 0.12,
     ),
 }
 BALL = np.random.default_rng(0).normal(size=(100, 3))  # so many corners that they are climbed
 MORE = SIZES | {"hull": (BALL / np.linalg.norm(BALL, axis=1, keepdims=True) * [0.12, 0.15, 0.2],)}
-METHODS = {"hull": "points"}  # others are called as they are
+METHODS = {"hull": "convex_hull"}  # of other kinds: add_ and the kind
 TILT = np.array([1.0, 0.13, 0.21, 0.08])  # of B, in all placements but those that say otherwise
 
 
@@ -46,22 +46,22 @@ PLACES = [
 ]
 SOLIDS = [
     ("sphere", "ellipsoid", (0.1, 0.05, 0.23), TILT),
-    ("sphere", "points", (0.02, 0.01, 0.21), TILT),
+    ("sphere", "convex_hull", (0.02, 0.01, 0.21), TILT),
     ("capsule", "ellipsoid", (0.21, 0.02, 0.03), TILT),
     ("capsule", "cylinder", (0.2, 0.02, 0.03), (1.0, 0.7, 0.4, 0.3)),
-    ("capsule", "points", (0.2, 0.02, 0.03), TILT),
+    ("capsule", "convex_hull", (0.2, 0.02, 0.03), TILT),
     ("ellipsoid", "ellipsoid", (0.2, 0.05, 0.13), TILT),
     ("ellipsoid", "cylinder", (0.2, 0.05, 0.1), TILT),
     ("ellipsoid", "box", (0.2, 0.05, 0.05), TILT),
-    ("ellipsoid", "points", (0.18, 0.05, 0.1), TILT),
+    ("ellipsoid", "convex_hull", (0.18, 0.05, 0.1), TILT),
     ("cylinder", "cylinder", (0.2, 0.05, 0.13), (1.0, 0.6, 0.2, 0.3)),
     ("cylinder", "box", (0.19, 0.1, 0.02), (1.0, 0.5, 0.4, 0.3)),
-    ("cylinder", "points", (0.18, 0.05, 0.1), TILT),
-    ("box", "points", (0.1, 0.07, 0.2), (1.0, 0.4, 0.3, 0.2)),
-    ("points", "points", (0.15, 0.02, 0.15), (1.0, 0.4, 0.3, 0.2)),
+    ("cylinder", "convex_hull", (0.18, 0.05, 0.1), TILT),
+    ("box", "convex_hull", (0.1, 0.07, 0.2), (1.0, 0.4, 0.3, 0.2)),
+    ("convex_hull", "convex_hull", (0.15, 0.02, 0.15), (1.0, 0.4, 0.3, 0.2)),
 ]
 HULLS = [
-    ("plane", "points", (0.0, 0.0, 0.07), TILT),
+    ("plane", "convex_hull", (0.0, 0.0, 0.07), TILT),
     ("plane", "hull", (0.0, 0.0, 0.15), TILT),
     ("box", "hull", (0.1, 0.07, 0.2), (1.0, 0.4, 0.3, 0.2)),
     ("hull", "hull", (0.16, 0.02, 0.17), (1.0, 0.4, 0.3, 0.2)),
@@ -75,9 +75,9 @@ def scene(places):
         mask = {"group": 1 << k, "touches": 1 << k, "friction": 0.6}
         at = np.array([3.0 * k, 0.0, 0.0])
         if one == "plane":
-            b.plane(position=at, rotation=turned(1.0, 0.02, 0.03, 0.0), **mask)
+            b.add_plane(position=at, rotation=turned(1.0, 0.02, 0.03, 0.0), **mask)
         else:
-            b.body(
+            b.add_body(
                 f"a{k}",
                 joint="revolute",
                 axis=(0.3, 1, 0.2),
@@ -86,10 +86,10 @@ def scene(places):
                 com=(0.1, 0, 0),
                 inertia=(0.1, 0.1, 0.1),
             )
-            getattr(b, METHODS.get(one, one))(f"a{k}", *MORE[one], **mask)
+            getattr(b, f"add_{METHODS.get(one, one)}")(f"a{k}", *MORE[one], **mask)
             q += [0.0]
-        b.body(f"b{k}", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
-        getattr(b, METHODS.get(other, other))(f"b{k}", *MORE[other], position=(0.01, 0.0, 0.02), **mask)
+        b.add_body(f"b{k}", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
+        getattr(b, f"add_{METHODS.get(other, other)}")(f"b{k}", *MORE[other], position=(0.01, 0.0, 0.02), **mask)
         rotation = turned(*rotation)
         q += [*(at + place), *rotation]
     return b.build(), np.array(q)

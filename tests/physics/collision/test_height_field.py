@@ -123,7 +123,14 @@ SIZES = {name: size for name, size in test_gradients.SIZES.items() if name != "p
 def patches(moving=False, kinds=tuple(SIZES)):
     """One field for each type of solid, far from each other; the field may be on a hinge, and the solid fixed."""
     rng, b, q = np.random.default_rng(1), ag.ModelBuilder("patches"), []
-    places = {"sphere": 0.167, "capsule": 0.373, "ellipsoid": 0.231, "cylinder": 0.219, "box": 0.215, "points": 0.232}
+    places = {
+        "sphere": 0.167,
+        "capsule": 0.373,
+        "ellipsoid": 0.231,
+        "cylinder": 0.219,
+        "box": 0.215,
+        "convex_hull": 0.232,
+    }
     for k, name in enumerate(kinds):
         z, mask = places[name], {"group": 1 << k, "touches": 1 << k, "friction": 0.6}
         place, over = np.array([3.0 * k, 0.0, 0.0]), np.array([0.08, -0.05, z + 0.02 * moving])
@@ -131,15 +138,17 @@ def patches(moving=False, kinds=tuple(SIZES)):
         at = {"position": place + np.array([0.05, 0.02, 0.01]), "rotation": (1, 0.02, 0.03, 0.1)}
         rotation = np.array([1, 0.13, 0.21, 0.08]) / np.linalg.norm([1, 0.13, 0.21, 0.08])
         if moving:
-            b.body(f"g{k}", joint="revolute", axis=(0.3, 1, 0.2), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
-            b.height_field(f"g{k}", heights, (0.7, 0.6), 0.2, **at, **mask)
+            b.add_body(
+                f"g{k}", joint="revolute", axis=(0.3, 1, 0.2), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1)
+            )
+            b.add_height_field(f"g{k}", heights, (0.7, 0.6), 0.2, **at, **mask)
             here = {"position": place + over, "rotation": rotation}
-            getattr(b, name)("world", *SIZES[name], **here, **mask)
+            getattr(b, f"add_{name}")("world", *SIZES[name], **here, **mask)
             q += [0.0]
         else:
-            b.height_field("world", heights, (0.7, 0.6), 0.2, **at, **mask)
-            b.body(f"b{k}", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
-            getattr(b, name)(f"b{k}", *SIZES[name], position=(0.01, 0.0, 0.02), **mask)
+            b.add_height_field("world", heights, (0.7, 0.6), 0.2, **at, **mask)
+            b.add_body(f"b{k}", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
+            getattr(b, f"add_{name}")(f"b{k}", *SIZES[name], position=(0.01, 0.0, 0.02), **mask)
             q += [*(place + over), *rotation]
     model = b.build()
     return model, ag.State(np.array(q), 0.3 * rng.normal(size=model.nv))
@@ -229,7 +238,7 @@ def test_invalid_height_fields_are_refused():
         (np.zeros((2, 2)), (0, 1), 0.1, "positive"),
     ):
         with pytest.raises(ag.ModelError, match=word):
-            b.height_field("world", heights, size, base)
+            b.add_height_field("world", heights, size, base)
 
 
 def test_a_shape_larger_than_its_window_is_refused():

@@ -19,14 +19,14 @@ HEIGHTS = (0.33, 0.37, 0.45, 1.0, 3.0)  # from near to never
 def pair_group(margin=0.01):
     """A plate with four balls over four boxes, and a ball beside it over a plane: 16 pairs in a group, and others."""
     b = ag.ModelBuilder("pair_group")
-    b.body("plate", joint="free", mass=2.0, inertia=(0.02, 0.03, 0.04))
-    b.body("ball", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01))
-    b.sphere("ball", 0.1, group=1, touches=2)
-    b.plane(group=2, touches=1)
+    b.add_body("plate", joint="free", mass=2.0, inertia=(0.02, 0.03, 0.04))
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01))
+    b.add_sphere("ball", 0.1, group=1, touches=2)
+    b.add_plane(group=2, touches=1)
     for x in (-0.2, 0.2):
         for y in (-0.1, 0.1):
-            b.sphere("plate", 0.05, position=(x, y, -0.05), group=4, touches=8)
-            b.box("world", (0.1, 0.1, 0.1), position=(1.0 + x, y, 0.1), group=8, touches=4, margin=margin)
+            b.add_sphere("plate", 0.05, position=(x, y, -0.05), group=4, touches=8)
+            b.add_box("world", (0.1, 0.1, 0.1), position=(1.0 + x, y, 0.1), group=8, touches=4, margin=margin)
     return b.build()
 
 

@@ -22,7 +22,7 @@ def test_universal_joint_moves_as_in_mujoco():
     b = ag.ModelBuilder("gimbal")
     inertia = {"mass": 2.0, "com": (0.1, 0.2, -0.4), "inertia": (0.05, 0.06, 0.07)}
     place = {"position": (0.1, 0.2, 1.0), "rotation": (0.9, 0.1, 0.3, 0.2), "anchor": (0.05, 0.0, 0.1)}
-    b.universal("rod", axes=((1, 0, 0), (0, 1, 0)), damping=0.1, **place, **inertia)
+    b.add_universal("rod", axes=((1, 0, 0), (0, 1, 0)), damping=0.1, **place, **inertia)
     model = b.build()
     assert model.joints == ("rod:1", "rod") and model.nv == 2
     quat = np.array(place["rotation"]) / np.linalg.norm(place["rotation"])

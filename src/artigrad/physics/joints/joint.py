@@ -5,7 +5,7 @@ axes are rigid in the parent or in the child: in the first case they move with t
 rotate with the joint itself, but that term vanishes because  S v x S v = 0. In both cases the time derivative of S v at
 constant v is the cross product of the parent's motion with it, and rotating all that a joint carries is one rigid motion.
 A joint with an axis that is rigid in neither (a universal joint in one piece) is not supported; it is two joints with a
-massless body between (`ModelBuilder.universal` adds them).
+massless body between (`ModelBuilder.add_universal` adds them).
 
 The coordinates are `straight` additive ones, followed by a quaternion if there is one; velocities have the same order.
 """

@@ -35,45 +35,54 @@ def check(builder, q, v, steps=1, tolerance=1e-6, skip=("restitution", "dry_fric
 
 def ball(friction=0.7, restitution=0.0):
     b = ag.ModelBuilder("ball")
-    b.body("ball", joint="free", mass=1.0, inertia=(0.004, 0.005, 0.006), com=(0.01, 0.0, 0.02))
-    b.sphere("ball", 0.1, restitution=restitution, friction=friction)
-    b.plane(friction=0.1, rotation=(1, 0.1, 0.05, 0))
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.004, 0.005, 0.006), com=(0.01, 0.0, 0.02))
+    b.add_sphere("ball", 0.1, restitution=restitution, friction=friction)
+    b.add_plane(friction=0.1, rotation=(1, 0.1, 0.05, 0))
     return b
 
 
 def pair(name):
     b = ag.ModelBuilder(name)
-    b.body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
-    b.body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
+    b.add_body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.add_body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
     return b
 
 
 DEEP = {"correction_speed": 100.0}  # pairs overlap by centimetres, and shall push also where they part fast
 PAIRS = {
-    "sphere-sphere": (lambda b: (b.sphere("a", 0.1, position=(0.2, 0, 0)), b.sphere("b", 0.1)), [0.25, 0.03, 0.16]),
+    "sphere-sphere": (
+        lambda b: (b.add_sphere("a", 0.1, position=(0.2, 0, 0)), b.add_sphere("b", 0.1)),
+        [0.25, 0.03, 0.16],
+    ),
     "capsule-sphere": (
-        lambda b: (b.capsule("a", 0.1, 0.5, rotation=(1, 0, 1, 0)), b.sphere("b", 0.1)),
+        lambda b: (b.add_capsule("a", 0.1, 0.5, rotation=(1, 0, 1, 0)), b.add_sphere("b", 0.1)),
         [0.2, 0.03, 0.17],
     ),
     "capsule-sphere end": (
-        lambda b: (b.capsule("a", 0.1, 0.5, rotation=(1, 0, 1, 0)), b.sphere("b", 0.1)),
+        lambda b: (b.add_capsule("a", 0.1, 0.5, rotation=(1, 0, 1, 0)), b.add_sphere("b", 0.1)),
         [0.6, 0.03, 0.1],
     ),
     "capsule-capsule": (
-        lambda b: (b.capsule("a", 0.1, 0.5, rotation=(1, 0, 1, 0)), b.capsule("b", 0.1, 0.3, rotation=(1, 1, 0, 0))),
+        lambda b: (
+            b.add_capsule("a", 0.1, 0.5, rotation=(1, 0, 1, 0)),
+            b.add_capsule("b", 0.1, 0.3, rotation=(1, 1, 0, 0)),
+        ),
         [0.2, 0.03, 0.17],
     ),
-    "box-sphere face": (lambda b: (b.box("a", (0.5, 0.3, 0.1)), b.sphere("b", 0.1)), [0.2, 0.03, 0.17]),
-    "box-sphere edge": (lambda b: (b.box("a", (0.5, 0.3, 0.1)), b.sphere("b", 0.1)), [0.55, 0.03, 0.1]),
-    "box-sphere inside": (lambda b: (b.box("a", (0.5, 0.3, 0.1)), b.sphere("b", 0.1)), [0.2, 0.03, 0.07]),
+    "box-sphere face": (lambda b: (b.add_box("a", (0.5, 0.3, 0.1)), b.add_sphere("b", 0.1)), [0.2, 0.03, 0.17]),
+    "box-sphere edge": (lambda b: (b.add_box("a", (0.5, 0.3, 0.1)), b.add_sphere("b", 0.1)), [0.55, 0.03, 0.1]),
+    "box-sphere inside": (lambda b: (b.add_box("a", (0.5, 0.3, 0.1)), b.add_sphere("b", 0.1)), [0.2, 0.03, 0.07]),
 }
 
 
 ON_PLANE = {
-    "box": (lambda b: b.box("b", (0.1, 0.2, 0.15)), 0.1499),
-    "cylinder": (lambda b: b.cylinder("b", 0.1, 0.2, rotation=(1, 1.02, 0.03, 0)), 0.0999),
-    "capsule": (lambda b: b.capsule("b", 0.1, 0.2), 0.2999),
-    "points": (lambda b: b.points("b", [[0.1, 0.1, -0.2], [0.1, -0.1, -0.2], [-0.1, 0, -0.2], [0, 0, 0.3]]), 0.1999),
+    "box": (lambda b: b.add_box("b", (0.1, 0.2, 0.15)), 0.1499),
+    "cylinder": (lambda b: b.add_cylinder("b", 0.1, 0.2, rotation=(1, 1.02, 0.03, 0)), 0.0999),
+    "capsule": (lambda b: b.add_capsule("b", 0.1, 0.2), 0.2999),
+    "points": (
+        lambda b: b.add_convex_hull("b", [[0.1, 0.1, -0.2], [0.1, -0.1, -0.2], [-0.1, 0, -0.2], [0, 0, 0.3]]),
+        0.1999,
+    ),
 }
 
 

@@ -15,9 +15,9 @@ MODES = pytest.mark.parametrize("options", [CONE, FEW], ids=["implicit", "revers
 def puck(angle, **options):
     """Half a second of a box that slides off at an angle."""
     b = ag.ModelBuilder("puck")
-    b.body("puck", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
-    b.box("puck", (0.1, 0.1, 0.1), friction=0.4)
-    b.plane(friction=0.1)
+    b.add_body("puck", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
+    b.add_box("puck", (0.1, 0.1, 0.1), friction=0.4)
+    b.add_plane(friction=0.1)
     sim = hard(b.build(), **options)
     v = np.zeros(6)
     v[:2] = 3.0 * np.cos(angle), 3.0 * np.sin(angle)
@@ -61,8 +61,8 @@ def test_gradients_of_pairs_of_bodies(options, name):
 @pytest.mark.parametrize("name", ON_PLANE)
 def test_gradients_on_a_plane(options, name):
     b = ag.ModelBuilder(name)
-    b.body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
-    b.plane(friction=0.5)
+    b.add_body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
+    b.add_plane(friction=0.5)
     add, z = ON_PLANE[name]
     add(b)
     check(b, [0, 0, z, 1, 0, 0, 0], (0.5, 0.1, -0.1, 0.01, 0.02, 0.3), **options)
@@ -72,8 +72,8 @@ def test_gradients_on_a_plane(options, name):
 def test_gradients_of_limits_and_dry_friction(options):
     b = ag.ModelBuilder("both")
     arm = {"mass": 1.0, "com": (0.1, 0, -0.5), "inertia": (0.1, 0.1, 0.1)}
-    b.body("r", joint="revolute", axis=(0, 1, 0), dry_friction=0.3, limit=(-0.5, 0.5), **arm)
-    b.body("s", "r", joint="revolute", axis=(1, 0, 0), dry_friction=0.2, limit=(-0.3, 0.3), **arm)
+    b.add_body("r", joint="revolute", axis=(0, 1, 0), dry_friction=0.3, limit=(-0.5, 0.5), **arm)
+    b.add_body("s", "r", joint="revolute", axis=(1, 0, 0), dry_friction=0.2, limit=(-0.3, 0.3), **arm)
     rows, _ = check(b, [0.50005, 0.1], [1.0, 0.5], skip=(), **options)
     assert rows["dry_friction"].largest > 1e-4
 
@@ -82,7 +82,9 @@ def test_gradients_of_limits_and_dry_friction(options):
 def test_gradients_of_a_joint_that_dry_friction_holds(sweeps):
     """The step of its row is made of A twice over: once for itself, once for the tangent that a joint has not."""
     b = ag.ModelBuilder("held")
-    b.body("arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, -0.5), inertia=(0.1,) * 3, dry_friction=20.0)
+    b.add_body(
+        "arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, -0.5), inertia=(0.1,) * 3, dry_friction=20.0
+    )
     rows, _ = check(b, [0.3], [0.02], tolerance=1e-9, **(FEW | {"sweeps": sweeps}))
     assert rows["com"].largest > 1e-5
 
@@ -128,11 +130,11 @@ def test_targets_agree():
 def test_sliding_has_the_derivative_at_its_solution(load, v):
     """A ball, bare and under a load on a stop: sweeps are far from where it ends up sliding."""
     b = ag.ModelBuilder("sled")
-    b.plane(friction=0.3)
-    b.body("a", joint="free", mass=1.0, inertia=(0.006,) * 3, position=(0, 0, 0.0999))
-    b.sphere("a", 0.1, friction=0.3)
+    b.add_plane(friction=0.3)
+    b.add_body("a", joint="free", mass=1.0, inertia=(0.006,) * 3, position=(0, 0, 0.0999))
+    b.add_sphere("a", 0.1, friction=0.3)
     if load:
-        b.body("w", "a", joint="prismatic", axis=(0, 0, 1), mass=load, inertia=(0.01 * load,) * 3, limit=(0, 1))
+        b.add_body("w", "a", joint="prismatic", axis=(0, 0, 1), mass=load, inertia=(0.01 * load,) * 3, limit=(0, 1))
     model = b.build()
     sim, state = hard(model, **CONE), None
     state = sim.reset()

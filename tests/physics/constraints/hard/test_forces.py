@@ -49,8 +49,8 @@ def test_forces_are_the_change_of_momentum():
 def test_gradients_of_losses_on_forces(mode, v):
     """Forces, and the next states, to everything that went in: against central differences."""
     b = ball(0.6 if v[0] else 5.0)
-    b.body("other", "ball", joint="revolute", axis=(0, 1, 0), mass=0.3, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01))
-    b.motor("motor", "other")
+    b.add_body("other", "ball", joint="revolute", axis=(0, 1, 0), mass=0.3, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01))
+    b.add_motor("motor", "other")
     sim = hard(b.build(), **MODES[mode])
     rng = np.random.default_rng(0)
     q0, v0, u0 = np.array([0, 0, 0.0999, *TILTED, 0.3]), np.array([*v, 0.5]), np.array([[0.2], [0.1]])
@@ -100,9 +100,9 @@ def test_what_has_no_contacts_says_so():
 
 def test_a_full_table_is_an_error_that_names_the_option():
     b = ag.ModelBuilder("box")
-    b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
-    b.box("b", (0.1, 0.1, 0.1))
-    b.plane()
+    b.add_body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
+    b.add_box("b", (0.1, 0.1, 0.1))
+    b.add_plane()
     model = b.build()
     sim = hard(model, max_contacts=3)
     with pytest.raises(ag.ContactError, match=r"robot 1, together .*lanes=1.* max_contacts=3"):
@@ -121,19 +121,19 @@ def test_a_full_table_is_an_error_that_names_the_option():
 def test_pruning_keeps_what_touches(kind):
     """A shape on its farthest point: nothing is passed over although only that point is near."""
     b = ag.ModelBuilder(kind)
-    b.body("b", joint="free", mass=1.0, inertia=(0.01,) * 3)
+    b.add_body("b", joint="free", mass=1.0, inertia=(0.01,) * 3)
     corner = np.array([0.1, 0.2, 0.3])
     far = {"sphere": 0.1, "capsule": 0.4, "box": np.linalg.norm(corner), "cylinder": np.hypot(0.1, 0.3)}
     far["points"] = np.linalg.norm(corner)
     down = {"box": corner, "points": corner, "cylinder": np.array([0.1, 0, 0.3])}.get(kind, np.array([0, 0, 1.0]))
     {
-        "sphere": lambda: b.sphere("b", 0.1),
-        "capsule": lambda: b.capsule("b", 0.1, 0.3),
-        "box": lambda: b.box("b", tuple(corner)),
-        "cylinder": lambda: b.cylinder("b", 0.1, 0.3),
-        "points": lambda: b.points("b", [corner, -corner / 3, corner / 2]),
+        "sphere": lambda: b.add_sphere("b", 0.1),
+        "capsule": lambda: b.add_capsule("b", 0.1, 0.3),
+        "box": lambda: b.add_box("b", tuple(corner)),
+        "cylinder": lambda: b.add_cylinder("b", 0.1, 0.3),
+        "points": lambda: b.add_convex_hull("b", [corner, -corner / 3, corner / 2]),
     }[kind]()
-    b.plane()
+    b.add_plane()
     sim = hard(b.build(), search_distance=1e-4)
     d = down / np.linalg.norm(down)  # turned to point down
     axis, half = np.cross(d, [0, 0, -1.0]), np.arccos(-d[2]) / 2

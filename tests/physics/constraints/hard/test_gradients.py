@@ -37,7 +37,7 @@ def test_closing_a_gap():
 def test_joint_limits(q):
     b = ag.ModelBuilder("limit")
     arm = {"mass": 1.0, "com": (0.1, 0, -0.5), "inertia": (0.1, 0.1, 0.1)}
-    b.body("rod", joint="revolute", axis=(0, 1, 0), limit=(-0.5, 0.5), damping=0.1, **arm)
+    b.add_body("rod", joint="revolute", axis=(0, 1, 0), limit=(-0.5, 0.5), damping=0.1, **arm)
     rows, _ = check(b, [q], [3.0 * np.sign(q)])
     assert rows["limit"].largest > 0.1
 
@@ -59,7 +59,7 @@ def test_depth(options, height):
 def test_joints_beyond_their_limits(options, beyond):
     b = ag.ModelBuilder("limit")
     arm = {"mass": 1.0, "com": (0.1, 0, -0.5), "inertia": (0.1, 0.1, 0.1)}
-    b.body("rod", joint="revolute", axis=(0, 1, 0), limit=(-0.5, 0.5), damping=0.1, **arm)
+    b.add_body("rod", joint="revolute", axis=(0, 1, 0), limit=(-0.5, 0.5), damping=0.1, **arm)
     rows, _ = check(b, [0.5 + beyond], [3.0], **options)
     assert (rows["limit"].largest > 0.1) == (beyond < 0.1)
 
@@ -67,8 +67,8 @@ def test_joints_beyond_their_limits(options, beyond):
 def test_dry_friction_sliding_and_holding():
     b = ag.ModelBuilder("dry")
     arm = {"mass": 1.0, "com": (0.1, 0, -0.5), "inertia": (0.1, 0.1, 0.1)}
-    b.body("r", joint="revolute", axis=(0, 1, 0), dry_friction=0.3, **arm)
-    b.body("s", "r", joint="revolute", axis=(1, 0, 0), dry_friction=30.0, **arm)
+    b.add_body("r", joint="revolute", axis=(0, 1, 0), dry_friction=0.3, **arm)
+    b.add_body("s", "r", joint="revolute", axis=(1, 0, 0), dry_friction=30.0, **arm)
     rows, _ = check(b, [0.2, 0.1], [1.0, 0.0], skip=())
     assert rows["dry_friction"].largest > 1e-4
 
@@ -91,8 +91,8 @@ def test_pairs_of_bodies(name, speed):
 @pytest.mark.parametrize("name", ON_PLANE)
 def test_shapes_on_a_plane(name, v):
     b = ag.ModelBuilder(name)
-    b.body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
-    b.plane(friction=0.5)
+    b.add_body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
+    b.add_plane(friction=0.5)
     add, z = ON_PLANE[name]
     add(b)
     check(b, [0, 0, z, 1, 0, 0, 0], v)
@@ -101,16 +101,16 @@ def test_shapes_on_a_plane(name, v):
 def test_two_free_bodies_far_from_the_origin():
     b = ag.ModelBuilder("two", gravity=(0, 0, 0))
     for k in "ab":
-        b.body(k, joint="free", mass=1.0, inertia=(0.004, 0.005, 0.003))
-        b.sphere(k, 0.1, friction=0.4, position=(0, 0.01, 0.02))
+        b.add_body(k, joint="free", mass=1.0, inertia=(0.004, 0.005, 0.003))
+        b.add_sphere(k, 0.1, friction=0.4, position=(0, 0.01, 0.02))
     check(b, [9.9, 5, 3, *TILTED, 10.098, 5.02, 3, 1, 0, 0, 0], [1, 0, 0, 0.1, 0.2, 0.3, -1, 0, 0.5, 0, 2.0, 0])
 
 
 def test_head_on_elastic_balls_swap_their_velocities():
     b = ag.ModelBuilder("swap", gravity=(0, 0, 0))
     for k, x in (("a", -0.15), ("b", 0.15)):
-        b.body(k, joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004), position=(x, 0, 0))
-        b.sphere(k, 0.1, restitution=1.0, friction=0.0)
+        b.add_body(k, joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004), position=(x, 0, 0))
+        b.add_sphere(k, 0.1, restitution=1.0, friction=0.0)
     sim = hard(b.build(), dt=1e-3, softness=0.0)
     v = np.zeros(12)
     v[0], v[6] = 1.0, -0.5
@@ -149,9 +149,9 @@ def test_health_of_a_gradient():
     assert 0 < health.switch_margin[1] < 1e-3 < 0.1 < health.switch_margin[0] < 10
     assert health.switch_margin[2] == 1000.0
     box = ag.ModelBuilder("box")
-    box.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3)
-    box.box("b", (0.1, 0.1, 0.1))
-    box.plane()
+    box.add_body("b", joint="free", mass=2.0, inertia=(0.01,) * 3)
+    box.add_box("b", (0.1, 0.1, 0.1))
+    box.add_plane()
     swept = hard(box.build(), solver="gauss_seidel", sweeps=1)
     traj = swept.rollout(ag.State(np.array([0, 0, 0.0999, 1, 0, 0, 0]), np.array([0, 0, -0.1, 0.1, 0, 0])), steps=1)
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 0"):

@@ -70,9 +70,9 @@ def test_bouncing_ball(tmp_path):
     """Half a metre of fall. MuJoCo's contact is a spring whose damping gives the same restitution."""
     e = 0.7
     b = ag.ModelBuilder("ball")
-    b.body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.6))
-    b.sphere("ball", 0.1, restitution=e)
-    b.plane()
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.6))
+    b.add_sphere("ball", 0.1, restitution=e)
+    b.add_plane()
     model = b.build()
     damping = -np.log(e) / np.hypot(np.pi, np.log(e))
     m, d = in_mujoco(model, tmp_path, (0.02, damping), (0.999, 0.999, 0.001, 0.5, 2.0))
@@ -86,9 +86,9 @@ def test_bouncing_ball(tmp_path):
 def test_sliding_box(tmp_path):
     friction, speed = 0.4, 2.0
     b = ag.ModelBuilder("box")
-    b.body("b", joint="free", mass=2.0, inertia=(0.0133,) * 3, position=(0, 0, 0.0999))
-    b.box("b", (0.1, 0.1, 0.1), friction=friction)
-    b.plane(friction=0.0)
+    b.add_body("b", joint="free", mass=2.0, inertia=(0.0133,) * 3, position=(0, 0, 0.0999))
+    b.add_box("b", (0.1, 0.1, 0.1), friction=friction)
+    b.add_plane(friction=0.0)
     model = b.build()
     m, d = in_mujoco(model, tmp_path)
     d.qvel[0] = speed

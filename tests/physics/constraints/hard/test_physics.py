@@ -11,9 +11,9 @@ from .scenes import hard
 def block(angle, friction):
     """A box on a plane that is tilted by turning gravity."""
     b = ag.ModelBuilder("block", gravity=(9.81 * np.sin(angle), 0, -9.81 * np.cos(angle)))
-    b.body("b", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
-    b.box("b", (0.1, 0.1, 0.1), friction=friction)
-    b.plane(friction=friction)
+    b.add_body("b", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
+    b.add_box("b", (0.1, 0.1, 0.1), friction=friction)
+    b.add_plane(friction=friction)
     return hard(b.build(), dt=1e-3)
 
 
@@ -28,9 +28,9 @@ def test_block_on_an_incline(angle):
 
 def ball(restitution=0.0, friction=0.5, height=0.5):
     b = ag.ModelBuilder("ball")
-    b.body("ball", joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004), position=(0, 0, height))
-    b.sphere("ball", 0.1, restitution=restitution, friction=friction)
-    b.plane(restitution=0.0, friction=0.0)
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004), position=(0, 0, height))
+    b.add_sphere("ball", 0.1, restitution=restitution, friction=friction)
+    b.add_plane(restitution=0.0, friction=0.0)
     return b
 
 
@@ -54,8 +54,8 @@ def test_momentum_of_a_collision():
     b = ag.ModelBuilder("collide", gravity=(0, 0, 0))
     rng = np.random.default_rng(0)
     for k, x, m in (("a", -0.13, 1.0), ("b", 0.11, 3.0)):
-        b.body(k, joint="free", mass=m, inertia=(0.004 * m,) * 3, position=(x, 0.05 * m, 0))
-        b.sphere(k, 0.1, restitution=0.7, friction=0.6)
+        b.add_body(k, joint="free", mass=m, inertia=(0.004 * m,) * 3, position=(x, 0.05 * m, 0))
+        b.add_sphere(k, 0.1, restitution=0.7, friction=0.6)
     model = b.build()
     sim = hard(model, dt=1e-3)
     v = rng.normal(size=12) * 0.2
@@ -68,10 +68,10 @@ def test_momentum_of_a_collision():
 
 def test_a_stack_rests_without_drift():
     b = ag.ModelBuilder("stack")
-    b.plane(friction=1.0)
+    b.add_plane(friction=1.0)
     for k in range(3):
-        b.body(f"b{k}", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.0999 + 0.1999 * k))
-        b.sphere(f"b{k}", 0.1, friction=1.0)
+        b.add_body(f"b{k}", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.0999 + 0.1999 * k))
+        b.add_sphere(f"b{k}", 0.1, friction=1.0)
     sim = hard(b.build(), dt=1e-3)
     traj = sim.rollout(sim.reset(), steps=1000)
     assert np.abs(traj.q[-1] - traj.q[0]).max() < 1e-5
@@ -80,7 +80,7 @@ def test_a_stack_rests_without_drift():
 
 def test_a_pendulum_stops_at_its_limit():
     b = ag.ModelBuilder("limit")
-    b.body(
+    b.add_body(
         "rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1), limit=(-0.5, 0.5)
     )
     sim = hard(b.build(), dt=1e-3)
@@ -91,8 +91,8 @@ def test_a_pendulum_stops_at_its_limit():
 
 def test_dry_friction_stops_a_wheel_and_holds_it():
     b = ag.ModelBuilder("dry", gravity=(0, 0, 0))
-    b.body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1), dry_friction=0.2)
-    b.motor("m", "wheel")
+    b.add_body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1), dry_friction=0.2)
+    b.add_motor("m", "wheel")
     sim = hard(b.build(), dt=1e-3)
     traj = sim.rollout(ag.State([0.0], [1.0]), np.full((1000, 1), 0.0))
     assert abs(traj.v[250, 0] - (1 - 0.2 / 0.1 * 0.25)) < 1e-6
@@ -104,7 +104,7 @@ def test_dry_friction_stops_a_wheel_and_holds_it():
 @pytest.mark.parametrize("dt, speed", [(1e-3, 1.5e6), (0.1, 2e4)])
 def test_a_joint_without_limit_turns_on_however_fast(dt, speed):
     b = ag.ModelBuilder("dry", gravity=(0, 0, 0))
-    b.body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1), dry_friction=0.2)
+    b.add_body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1), dry_friction=0.2)
     sim = ag.Simulator(b.build(), law="hard", dt=dt)
     traj = sim.rollout(ag.State(np.zeros(1), np.array([speed])), steps=1)
     assert traj.final.v[0] == pytest.approx(speed - 2.0 * dt, rel=1e-12)
@@ -148,7 +148,7 @@ def test_depth_throws_nothing_up(dt):
 
 def test_a_joint_outside_its_limit_comes_back_slowly():
     b = ag.ModelBuilder("limit", gravity=(0, 0, 0))
-    b.body("rod", joint="revolute", mass=1.0, inertia=(0.1,) * 3, limit=(-0.5, 0.5))
+    b.add_body("rod", joint="revolute", mass=1.0, inertia=(0.1,) * 3, limit=(-0.5, 0.5))
     sim = hard(b.build(), dt=1e-4)
     traj = sim.rollout(ag.State([1.0], [0.0]), steps=6000)
     assert np.abs(traj.v).max() < sim.options.law.correction_speed * (1.0 + 1e-6)
@@ -171,10 +171,10 @@ def test_zero_friction_slides_forever():
 
 def test_mass_ratio_of_ten_thousand():
     b = ag.ModelBuilder("heavy")
-    b.plane(friction=0.5)
+    b.add_plane(friction=0.5)
     for k, m, z in (("light", 1e-2, 0.0999), ("heavy", 1e2, 0.2997)):
-        b.body(k, joint="free", mass=m, inertia=(0.004 * m,) * 3, position=(0, 0, z))
-        b.sphere(k, 0.1, friction=0.5)
+        b.add_body(k, joint="free", mass=m, inertia=(0.004 * m,) * 3, position=(0, 0, z))
+        b.add_sphere(k, 0.1, friction=0.5)
     sim = hard(b.build())
     traj = sim.rollout(sim.reset(), steps=300)
     assert np.isfinite(traj.q).all() and np.isfinite(traj.violation).all()

@@ -38,8 +38,8 @@ def test_pairs_of_bodies(name):
 def test_shapes_on_a_plane(name):
     """Redundant contacts and four sweeps: far from converged, and still exact."""
     b = ag.ModelBuilder(name)
-    b.body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
-    b.plane(friction=0.5)
+    b.add_body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
+    b.add_plane(friction=0.5)
     add, z = ON_PLANE[name]
     add(b)
     _, sim = check(b, [0, 0, z, 1, 0, 0, 0], (0.5, 0.1, -0.1, 0.01, 0.02, 0.3), **FEW)
@@ -51,19 +51,19 @@ def test_shapes_on_a_plane(name):
 def test_limits_and_dry_friction():
     b = ag.ModelBuilder("both")
     arm = {"mass": 1.0, "com": (0.1, 0, -0.5), "inertia": (0.1, 0.1, 0.1)}
-    b.body("r", joint="revolute", axis=(0, 1, 0), dry_friction=0.3, limit=(-0.5, 0.5), **arm)
-    b.body("s", "r", joint="revolute", axis=(1, 0, 0), dry_friction=0.2, limit=(-0.3, 0.3), **arm)
+    b.add_body("r", joint="revolute", axis=(0, 1, 0), dry_friction=0.3, limit=(-0.5, 0.5), **arm)
+    b.add_body("s", "r", joint="revolute", axis=(1, 0, 0), dry_friction=0.2, limit=(-0.3, 0.3), **arm)
     check(b, [0.50005, 0.1], [1.0, 0.5], skip=(), **FEW)
 
 
 def test_groups_whose_trees_lie_between_each_other():
     """Balls 0 and 2 may touch, and 1 and 3: two groups, each with degrees of freedom of the other between its own."""
     b, place, v = ag.ModelBuilder("four"), [], []
-    b.plane(friction=0.5, group=0b11, touches=0b11)
+    b.add_plane(friction=0.5, group=0b11, touches=0b11)
     for k in range(4):
         mask = 1 << k % 2
-        b.body(f"ball {k}", joint="free", mass=0.5 + 0.1 * k, inertia=(0.002, 0.003, 0.0025))
-        b.sphere(f"ball {k}", 0.1, group=mask, touches=mask, friction=0.3)
+        b.add_body(f"ball {k}", joint="free", mass=0.5 + 0.1 * k, inertia=(0.002, 0.003, 0.0025))
+        b.add_sphere(f"ball {k}", 0.1, group=mask, touches=mask, friction=0.3)
         place += [0.1995 * (k // 2), 0.05 * (k % 2), 0.0999, *TILTED]
         v += [0.5 - k // 2, 0.1, -0.2, 0.1, 0.2, 0.3 * k]
     rows, sim = check(b, place, v, **FEW)
@@ -80,9 +80,9 @@ def test_a_tree_whose_links_lie_between_those_of_a_group():
     rod = {"mass": 1.0, "com": (0, 0, -0.1), "inertia": (0.01, 0.01, 0.002), "joint": "revolute", "axis": (0, 1, 0)}
     for name, parent in (("a", "world"), ("b", "world"), ("a2", "a"), ("b2", "b"), ("a3", "a2")):
         place = (0.0, 0.5 if name == "b" else 0.0, 0.5) if parent == "world" else (0.0, 0.0, -0.2)
-        b.body(name, parent, position=place, **rod)
-    b.plane(friction=0.5)
-    b.sphere("b2", 0.1, position=(0, 0, -0.2005), friction=0.5)
+        b.add_body(name, parent, position=place, **rod)
+    b.add_plane(friction=0.5)
+    b.add_sphere("b2", 0.1, position=(0, 0, -0.2005), friction=0.5)
     _, sim = check(b, [0.1, 0.01, 0.2, 0.01, 0.3], [0.1, 0.5, 0.2, -0.4, 0.3], **FEW)
     plain = hard(sim.model, backend="numpy", **FEW)
     state = ag.State(np.array([0.1, 0.01, 0.2, 0.01, 0.3]), np.array([0.1, 0.5, 0.2, -0.4, 0.3]))

@@ -10,9 +10,9 @@ from .scenes import hard
 
 def falling(mass, restitution=0.0, size=0.1):
     b = ag.ModelBuilder("ball")
-    b.plane(restitution=restitution)
-    b.body("a", joint="free", mass=mass, inertia=(0.4 * mass * size**2,) * 3, position=(0, 0, size - 1e-4))
-    b.sphere("a", size)
+    b.add_plane(restitution=restitution)
+    b.add_body("a", joint="free", mass=mass, inertia=(0.4 * mass * size**2,) * 3, position=(0, 0, size - 1e-4))
+    b.add_sphere("a", size)
     return b.build()
 
 
@@ -42,9 +42,9 @@ def test_softness_of_the_paper_is_an_inverse_mass():
 @pytest.mark.parametrize("mass", [0.05, 50.0])
 def test_what_sticks_on_an_incline_hardly_creeps(mass):
     b, turn = ag.ModelBuilder("incline"), (np.cos(0.15), 0, np.sin(0.15), 0)
-    b.plane(rotation=turn, friction=0.8)
-    b.body("a", joint="free", mass=mass, inertia=(mass / 150,) * 3)
-    b.box("a", (0.1,) * 3)
+    b.add_plane(rotation=turn, friction=0.8)
+    b.add_body("a", joint="free", mass=mass, inertia=(mass / 150,) * 3)
+    b.add_box("a", (0.1,) * 3)
     sim = hard(b.build(), dt=1e-3, softness=1e-3)
     state = sim.reset()
     state.q[:3], state.q[3:7] = 0.0999 * np.array([np.sin(0.3), 0, np.cos(0.3)]), turn
@@ -59,10 +59,10 @@ def test_the_weights_that_softness_is_a_share_of_have_gradients(solver, gradient
     if (solver, gradient) == ("hybrid", "reverse"):
         return
     b = ag.ModelBuilder("two")
-    b.plane(friction=0.5)
-    b.body("a", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.0999))
-    b.sphere("a", 0.1)
-    b.body("b", "a", joint="prismatic", axis=(1, 0, 0), mass=0.5, inertia=(0.002,) * 3, limit=(0.0, 1.0))
+    b.add_plane(friction=0.5)
+    b.add_body("a", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.0999))
+    b.add_sphere("a", 0.1)
+    b.add_body("b", "a", joint="prismatic", axis=(1, 0, 0), mass=0.5, inertia=(0.002,) * 3, limit=(0.0, 1.0))
     model = b.build()
     swept = {"solver": solver, "sweeps": 200, "gradient": gradient} if solver == "gauss_seidel" else {}
     sim, p = hard(model, dt=1e-3, softness=0.1, **swept), model.params

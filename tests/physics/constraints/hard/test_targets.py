@@ -135,11 +135,11 @@ def test_a_neighbour_in_contact_does_not_bring_contact_forward(height, found):
 def test_what_closes_in_one_step_is_found_in_it(speed, dt, solver):
     """A ball, and one that another one carries along, stop at the surface whatever their speed and the step are."""
     b = ag.ModelBuilder("thin", gravity=(0, 0, 0))
-    b.plane()
-    b.body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3)
-    b.sphere("ball", 0.1)
-    b.body("slow", joint="free", mass=1.0, inertia=(0.004,) * 3)
-    b.sphere("slow", 0.1)
+    b.add_plane()
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3)
+    b.add_sphere("ball", 0.1)
+    b.add_body("slow", joint="free", mass=1.0, inertia=(0.004,) * 3)
+    b.add_sphere("slow", 0.1)
     sim = hard(b.build(), dt=dt, solver=solver)
     reach, q, v = speed * dt, np.zeros(14), np.zeros(12)
     for part in (0.05, 0.5, 0.95):
@@ -159,7 +159,7 @@ def test_what_closes_in_one_step_is_found_in_it(speed, dt, solver):
 def test_a_limit_that_is_passed_in_one_step_is_found_in_it(speed):
     """Also the farther of the two."""
     b = ag.ModelBuilder("limit", gravity=(0, 0, 0))
-    b.body("rod", joint="revolute", mass=1.0, inertia=(0.1,) * 3, limit=(-0.5, 0.5))
+    b.add_body("rod", joint="revolute", mass=1.0, inertia=(0.1,) * 3, limit=(-0.5, 0.5))
     sim = hard(b.build(), dt=1e-3)
     assert abs(sim.step(ag.State([0.5 - 0.9e-3 * speed], [speed])).q[0] - 0.5) < 1e-4
 
@@ -167,16 +167,16 @@ def test_a_limit_that_is_passed_in_one_step_is_found_in_it(speed):
 def test_without_softness():
     """A limited joint stays regular; redundant contacts fall back to the sweeps and say how good they are."""
     b = ag.ModelBuilder("limit")
-    b.body(
+    b.add_body(
         "rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1), limit=(-0.5, 0.5)
     )
     sim = hard(b.build(), softness=0.0)
     traj = sim.rollout(ag.State([0.0], [8.0]), steps=200)
     assert np.isfinite(traj.q).all() and traj.violation[0] == 0.0
     b = ag.ModelBuilder("box")
-    b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
-    b.box("b", (0.1, 0.1, 0.1))
-    b.plane()
+    b.add_body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
+    b.add_box("b", (0.1, 0.1, 0.1))
+    b.add_plane()
     sim = hard(b.build(), softness=0.0)
     traj = sim.rollout(sim.reset(), steps=50)
     assert np.isfinite(traj.q).all() and abs(traj.q[-1, 2] - 0.0999) < 1e-4
@@ -187,10 +187,10 @@ def test_work_is_bounded_whatever_touches(cone, monkeypatch):
     """As if no set of eight points ever passed the check: what is spent, an exact solve counted as one sweep per contact and
     three, is less than ten times fifty sweeps, and what is left is told."""
     b = ag.ModelBuilder("plate")
-    b.body("b", joint="free", mass=2.0, inertia=(0.02, 0.02, 0.03), position=(0, 0, 0.0199))
+    b.add_body("b", joint="free", mass=2.0, inertia=(0.02, 0.02, 0.03), position=(0, 0, 0.0199))
     for reach in (0.1, 0.2):
-        b.points("b", [[x, y, -0.02] for x in (-reach, reach) for y in (-0.15, 0.15)], friction=0.5)
-    b.plane(friction=0.5)
+        b.add_convex_hull("b", [[x, y, -0.02] for x in (-reach, reach) for y in (-0.15, 0.15)], friction=0.5)
+    b.add_plane(friction=0.5)
     sim, spent = hard(b.build(), cone=cone, backend="numpy"), {"sweep": 0, "factor": 0}
 
     def counted(name, real):
@@ -229,12 +229,12 @@ def test_same_bits_of_robots_that_need_more_or_less_work():
 def test_contact_between_links_of_one_tree():
     b = ag.ModelBuilder("self")
     arm = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (0.02, 0.02, 0.02), "position": (0.2, 0, 0)}
-    b.body("base", joint="free", mass=2.0, inertia=(0.05, 0.05, 0.05))
-    b.body("a", "base", joint="spherical", **arm)
-    b.body("b", "a", joint="revolute", axis=(0, 0, 1), **arm)
+    b.add_body("base", joint="free", mass=2.0, inertia=(0.05, 0.05, 0.05))
+    b.add_body("a", "base", joint="spherical", **arm)
+    b.add_body("b", "a", joint="revolute", axis=(0, 0, 1), **arm)
     free = hard(b.build())
-    b.sphere("base", 0.15, friction=0.5)
-    b.sphere("b", 0.15, friction=0.4, position=(0.06, 0, 0))
+    b.add_sphere("base", 0.15, friction=0.5)
+    b.add_sphere("b", 0.15, friction=0.4, position=(0.06, 0, 0))
     sim = hard(b.build())
     q = np.array([0, 0, 0, 1, 0, 0, 0, np.cos(0.5), 0, 0, np.sin(0.5), 2.5])
     v = np.array([0, 0, 0, 0.1, 0.2, 0.3, 0.1, 0.2, 2.0, 6.0])

@@ -132,9 +132,9 @@ def test_forces_are_outputs_with_gradients(scene, cone, steps):
 def test_margin_is_the_distance_to_a_kink():
     """A ball about to slip has a small margin, one at rest a large one."""
     b = ag.ModelBuilder("ball")
-    b.body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.0999))
-    b.sphere("ball", 0.1, friction=1.0, condim=3)
-    b.plane(friction=1.0)
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.0999))
+    b.add_sphere("ball", 0.1, friction=1.0, condim=3)
+    b.add_plane(friction=1.0)
     ball = ag.Simulator(b.build())
     rest = ball.rollout(ball.reset(), steps=200).final
     grad = ball.vjp(ball.rollout(rest, steps=1), v_bar=np.ones(6))

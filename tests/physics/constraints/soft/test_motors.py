@@ -11,23 +11,23 @@ ROD = {"mass": 1.0, "com": (0, 0, -0.25), "inertia": (0.02, 0.02, 0.001)}
 
 def pendulum(gain=30.0, max_force=10.0, max_velocity=2.0, **more):
     b = ag.ModelBuilder("pendulum")
-    b.body("rod", joint="revolute", axis=(0, 1, 0), **ROD)
-    b.servo_motor("motor", "rod", gain=gain, max_force=max_force, max_velocity=max_velocity, **more)
+    b.add_body("rod", joint="revolute", axis=(0, 1, 0), **ROD)
+    b.add_servo_motor("motor", "rod", gain=gain, max_force=max_force, max_velocity=max_velocity, **more)
     return ag.Simulator(b.build(), dt=0.01, threads=1)
 
 
 def arm():
     """Joints with motors of all kinds: position, position with negative gear, velocity; one with limits and friction."""
     b = ag.ModelBuilder("arm")
-    b.body("a", joint="revolute", axis=(0, 1, 0), damping=0.1, **ROD)
-    b.body("b", "a", joint="revolute", axis=(0, 1, 0), position=(0, 0, -0.5), **ROD)
-    b.body("c", "b", joint="revolute", axis=(1, 0, 0), position=(0, 0, -0.5), **ROD)
+    b.add_body("a", joint="revolute", axis=(0, 1, 0), damping=0.1, **ROD)
+    b.add_body("b", "a", joint="revolute", axis=(0, 1, 0), position=(0, 0, -0.5), **ROD)
+    b.add_body("c", "b", joint="revolute", axis=(1, 0, 0), position=(0, 0, -0.5), **ROD)
     slide = {"limit": (-0.3, 0.3), "dry_friction": 0.2}
-    b.body("d", "c", joint="prismatic", position=(0, 0, -0.5), mass=0.5, inertia=(0.01,) * 3, **slide)
-    b.servo_motor("a", "a", gain=30, max_force=4000, max_velocity=1.5, control_range=(-1, 1))
-    b.servo_motor("b", "b", gain=20, max_force=4000, max_velocity=3, gear=-2.0, control_range=(0.35, 2))
-    b.servo_motor("c", "c", gain=15, max_force=0.3, max_velocity=3)
-    b.servo_motor("d", "d", target="velocity", gain=1.3, max_force=60, max_velocity=1.0)
+    b.add_body("d", "c", joint="prismatic", position=(0, 0, -0.5), mass=0.5, inertia=(0.01,) * 3, **slide)
+    b.add_servo_motor("a", "a", gain=30, max_force=4000, max_velocity=1.5, control_range=(-1, 1))
+    b.add_servo_motor("b", "b", gain=20, max_force=4000, max_velocity=3, gear=-2.0, control_range=(0.35, 2))
+    b.add_servo_motor("c", "c", gain=15, max_force=0.3, max_velocity=3)
+    b.add_servo_motor("d", "d", target="velocity", gain=1.3, max_force=60, max_velocity=1.0)
     return b.build()
 
 
@@ -131,15 +131,15 @@ def test_invalid_motors_are_refused(tmp_path):
     with pytest.raises(ag.InputError, match=r"'a' is a servo motor, which has no bias"):
         ag.Simulator(model).rollout(POSED, steps=1, params=model.params.replace(bias=np.ones((4, 3))))
     b = ag.ModelBuilder("ball")
-    b.body("ball", joint="spherical", mass=1.0, inertia=(0.1,) * 3)
+    b.add_body("ball", joint="spherical", mass=1.0, inertia=(0.1,) * 3)
     with pytest.raises(ag.ModelError, match="it drives a revolute or prismatic joint"):
-        b.actuator("motor", "ball", kind="servo", gear=(1, 0, 0))
+        b.add_actuator("motor", "ball", kind="servo", gear=(1, 0, 0))
     b = ag.ModelBuilder("arm")
-    b.body("rod", joint="revolute", **ROD)
+    b.add_body("rod", joint="revolute", **ROD)
     with pytest.raises(ag.ModelError, match="its gain is above zero"):
-        b.servo_motor("motor", "rod", gain=0.0)
-    b.servo_motor("motor", "rod", gain=1.0)
-    b.sensor("force", "actuatorfrc", "motor")
+        b.add_servo_motor("motor", "rod", gain=0.0)
+    b.add_servo_motor("motor", "rod", gain=1.0)
+    b.add_sensor("force", "actuatorfrc", "motor")
     with pytest.raises(ag.ModelError, match="no sensor reads yet"):
         b.build()
 

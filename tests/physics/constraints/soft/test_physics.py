@@ -19,18 +19,18 @@ def pile(count, seed=0):
     b = ag.ModelBuilder("pile")
     for k in range(count):
         place = rng.uniform([-0.25, -0.25, 0.1], [0.25, 0.25, 0.1 + 0.03 * count])
-        b.body(f"body{k}", joint="free", mass=1.0, inertia=(0.002,) * 3, position=place)
+        b.add_body(f"body{k}", joint="free", mass=1.0, inertia=(0.002,) * 3, position=place)
         turn = rng.normal(size=4)
         if k % 2:
-            b.sphere(f"body{k}", 0.06)
+            b.add_sphere(f"body{k}", 0.06)
         else:
-            b.capsule(f"body{k}", 0.04, 0.06, rotation=turn / np.linalg.norm(turn))
-    b.plane()
+            b.add_capsule(f"body{k}", 0.04, 0.06, rotation=turn / np.linalg.norm(turn))
+    b.add_plane()
     for k in range(4):
         half = (k * np.pi / 2 + np.pi / 2) / 2  # of the turn about z; and y to the inside
         x, y = np.cos(2 * half), np.sin(2 * half)
         lean = np.array([np.cos(np.pi / 4), -y * np.sin(np.pi / 4), x * np.sin(np.pi / 4), 0.0])
-        b.plane(position=(-0.4 * x, -0.4 * y, 0.0), rotation=lean)
+        b.add_plane(position=(-0.4 * x, -0.4 * y, 0.0), rotation=lean)
     return b.build()
 
 
@@ -54,9 +54,9 @@ def energy(sim, traj):
 def test_contact_never_increases_energy(cone):
     """Spinning balls thrown at the floor, at many speeds, with and without bouncing."""
     b = ag.ModelBuilder("ball")
-    b.body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3)
-    b.sphere("ball", 0.1, condim=6, friction=0.7, torsional_friction=0.01, rolling_friction=0.005)
-    b.plane(friction=0.7)
+    b.add_body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3)
+    b.add_sphere("ball", 0.1, condim=6, friction=0.7, torsional_friction=0.01, rolling_friction=0.005)
+    b.add_plane(friction=0.7)
     model = b.build()
     for solref in ((0.02, 1.0), (0.02, 0.3), (-4000.0, -5.0)):
         sim = ag.Simulator(model, dt=1e-3, cone=cone)
@@ -100,8 +100,8 @@ def test_newton_converges_in_random_states(name, cone):
 def test_a_stiff_servo_under_implicitfast():
     """Its damping is implicit: 200 N m s/rad on a hundredth of a kg m^2 is stable."""
     b = ag.ModelBuilder("servo")
-    b.body("arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.01,) * 3, limit=(-1, 1))
-    b.position_servo("servo", "arm", gain=2000.0, damping=200.0)
+    b.add_body("arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.01,) * 3, limit=(-1, 1))
+    b.add_position_servo("servo", "arm", gain=2000.0, damping=200.0)
     model = b.build()
     u = np.full((500, 1), 0.5)
     final = ag.Simulator(model, dt=2e-3, integrator="implicitfast").rollout(ag.Simulator(model).reset(), u).final
@@ -111,9 +111,9 @@ def test_a_stiff_servo_under_implicitfast():
 def test_a_top_under_implicit():
     """400 rad/s about its axis, on the floor: finite for ten seconds."""
     b = ag.ModelBuilder("top")
-    b.body("top", joint="free", mass=0.1, inertia=(1e-5, 1e-5, 2e-5), position=(0, 0, 0.03))
-    b.sphere("top", 0.01, position=(0, 0, -0.02))
-    b.plane()
+    b.add_body("top", joint="free", mass=0.1, inertia=(1e-5, 1e-5, 2e-5), position=(0, 0, 0.03))
+    b.add_sphere("top", 0.01, position=(0, 0, -0.02))
+    b.add_plane()
     sim = ag.Simulator(b.build(), dt=2e-3, integrator="implicit")
     start = sim.reset()
     start.v[3:] = 1.0, 0.0, 400.0
@@ -126,9 +126,9 @@ def test_a_top_under_implicit():
 def test_a_capsule_stands_upright(law, dtype):
     """Its axis, which determines the tangent, coincides with the normal."""
     b = ag.ModelBuilder("post")
-    b.body("post", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.01), position=(0, 0, 0.2999))
-    b.capsule("post", 0.1, 0.2)
-    b.plane()
+    b.add_body("post", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.01), position=(0, 0, 0.2999))
+    b.add_capsule("post", 0.1, 0.2)
+    b.add_plane()
     sim = ag.Simulator(b.build(), law=law, dtype=dtype, dt=2e-3)
     traj = sim.rollout(sim.reset(), steps=200)
     assert np.abs(traj.final.v).max() < 0.05 and abs(traj.final.q[2] - 0.3) < 2e-3
