@@ -1,8 +1,8 @@
 """Robot files of packages: dm_control's suite and walkers, gymnasium's MuJoCo assets, pybullet_data, gymnasium-robotics.
 
-`python -m tests.packages` writes docs/compatibility.md: which of them load, why others do not, how far from MuJoCo they are, and how
-far gradients are from differences. `--only PART` makes rows anew whose names have that part. Of gymnasium-robotics files are
-enough: `pip install --no-deps gymnasium-robotics`.
+`python -m tests.packages` writes docs/compatibility.md: the files that load, reasons for the others, differences from MuJoCo
+and errors of gradients. `--only PART` updates the rows whose names contain PART. The files of gymnasium-robotics suffice:
+`pip install --no-deps gymnasium-robotics`.
 """
 
 import argparse
@@ -140,34 +140,35 @@ def table(states: int) -> str:
         "",
         f"Made by `python -m tests.packages` with {_versions()}.",
         "",
-        "`strict`: `ag.load(file)` simulates all of it. `loose`: with `strict=False`, without what the last column lists (how",
-        "many parts use it). `not`: the file is refused, and why. What moves in each agrees with MuJoCo to 1e-9",
-        "(`tests/formats/test_packages.py`).",
+        "`strict`: `ag.load(file)` supports all features of the file. `loose`: it loads with `strict=False`, which omits the",
+        "features of the last column (with the number of parts that use them). `not`: the file does not load, with the reason.",
+        "The dynamics of each file without contact agree with MuJoCo to 1e-9 (`tests/formats/test_packages.py`).",
         "",
         f"{whole} files: {counts['strict']} strict ({counts['strict'] / whole:.1%}), {counts['loose']} loose,",
         f"{counts['not']} not.",
-        f"{counts['part']} more are `part`s of others: MuJoCo refuses them too, or they have no body.",
-        f"Of the {sum(lumps.values())} lumps in pybullet_data's `{LUMPS}`, {lumps['strict']} are strict,",
+        f"{counts['part']} more are a `part` of other files: MuJoCo does not load them either, or they have no body.",
+        f"Of the {sum(lumps.values())} random objects in pybullet_data's `{LUMPS}`, {lumps['strict']} are strict,",
         f"{lumps['loose']} loose, {lumps['not']} not.",
         "",
-        f"Of MJCF files, {states} random states with random controls and activations are compared with MuJoCo, whose Newton's",
-        "method and collision run to the last digit: the largest differences, relative to the largest number of their kind (at",
-        "least 1), of accelerations without constraints / actuator forces and tendon lengths / accelerations with all",
-        "constraints / readings of sensors / the state after a step of the file's own integrator. The last three are of those",
-        "states (in brackets) at which both have the same contacts to 1e-8 m: random states are deep inside each other, where",
-        "a general routine for solids may end at another face, and where axes cross or a shape just touches rounding decides.",
-        "Where none agrees, states a tenth as far from the keyframe are taken. A body that slides on its floor exactly at its",
-        "margin (gymnasium's `point.xml`) has none at all.",
+        f"For MJCF files, {states} random states with random controls and activations are compared with MuJoCo, whose solver",
+        "and collision detection run to full precision. The numbers are the largest differences, relative to the largest",
+        "value of their kind (at least 1), of: accelerations without constraints / actuator forces and tendon lengths / accelerations",
+        "with all constraints / sensor readings / the state after a step of the file's integrator. The last three are of the",
+        "states (their number is in brackets) in which both engines have the same contacts to 1e-8 m. In random states shapes",
+        "overlap deeply, where a general routine for convex shapes may find another face, and in degenerate configurations",
+        "(crossing axes, shapes that just touch) rounding decides. If no state agrees, states a tenth as far from the keyframe",
+        "are used. A body that slides on its floor exactly at its margin (gymnasium's `point.xml`) has no such states.",
         "",
-        "Differences above 1e-9 are those of contacts that MuJoCo's routine for any two solids finds: it ends once the overlap",
-        "is right to 1e-12 m, where a normal may still be off by 1e-6. Of curved solids ours has the lesser overlap wherever",
-        "the two differ (`tests/physics/collision/test_mujoco.py`).",
+        "Differences above 1e-9 are due to contacts from MuJoCo's general convex collision: it stops when the overlap",
+        "is accurate to 1e-12 m, where a normal may still be off by 1e-6. For curved shapes the overlap found here is the",
+        "smaller one wherever the two differ (`tests/physics/collision/test_mujoco.py`).",
         "",
-        "Gradients of two steps are compared with differences as `ag.gradcheck` does, to the state, the controls and every",
-        "parameter (`python -m tests.gradients`), where the robot touches something if it came to: it falls or is driven at",
-        "random, a URDF's freed above a floor. Relative errors; where one is above 1e-6, of what, and why that tells nothing.",
+        "Gradients of two steps with respect to the state, the controls and every parameter are compared with finite",
+        "differences, as by `ag.gradcheck` (`python -m tests.gradients`), in contact if the robot reached one: it falls or",
+        "is driven at random; the base of a URDF is free, above a floor. Relative errors; for errors above 1e-6 the inputs and the reason",
+        "are given.",
         "",
-        "| file | loads | bodies / degrees of freedom / actuators | beside MuJoCo | gradients | left out, or why not |",
+        "| file | loads | bodies / degrees of freedom / actuators | against MuJoCo | gradients | omitted features, or reason |",
         "| --- | --- | --- | --- | --- | --- |",
         *(_line(*cells) for cells in rows),
     ]
