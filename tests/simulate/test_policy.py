@@ -80,7 +80,7 @@ def test_errors_say_what_to_do():
 
     W, b = np.zeros((MODEL.nu, 3)), np.zeros(MODEL.nu)
     bad(
-        r"reads 8 \+ 7 numbers \(q, v\) and gives 1 controls, not 3 and 1",
+        r"reads 8 \+ 7 values \(q, v\) and returns 1 controls, not 3 and 1",
         lambda: SIM.rollout(state, policy=ag.Network(((W, b),), ("tanh",)), steps=2),
     )
     bad("an activation is one of linear, tanh, relu, elu", lambda: ag.Network(((W, b),), ("sigmoid",)))

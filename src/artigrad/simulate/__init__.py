@@ -1,1 +1,1 @@
-"""The simulator and what is behind it: engine, checks of what comes in, results, checkpoints, sensors."""
+"""Simulator, its engine and input validation, results, checkpoints and sensors."""

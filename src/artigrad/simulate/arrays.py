@@ -1,8 +1,8 @@
-"""Arrays with any leading axes, and parameters as flat arrays: how the calls of PyTorch and JAX become rows of robots.
+"""Conversion between arrays with any leading axes and rows of batch elements, for PyTorch and JAX; flat parameters.
 
-Leading axes broadcast against each other and line up at the front. Parameters are `None` for the simulator's own, or flat
-arrays (n,) as in `Params.flat`; leading axes of those are the first of the leading axes of the states, so that one set may
-serve several robots. Arrays are NumPy's, or tensors on the simulator's GPU.
+Leading axes broadcast against each other, aligned at the first axis. Parameters are None for those of the simulator, or flat
+arrays (n,) as in `Params.flat`. The leading axes of flat parameters are the first leading axes of the states, so that several
+batch elements may share one set. Arrays are NumPy arrays, or tensors on the simulator's GPU.
 """
 
 from __future__ import annotations
@@ -21,21 +21,27 @@ if TYPE_CHECKING:
     from .simulator import Simulator
 
 Axes = tuple[int, ...]
-DIFFERENCE = 1e-4  # by how much the differences of a check of gradients may leave what robots have
+DIFFERENCE = 1e-4  # tolerance below lower bounds of parameters, for finite differences in gradient checks
 
 
 # -- leading axes ------------------------------------------------------------------------------------------------------
 def leading(*arrays: tuple[Any, int]) -> Axes:
-    """The leading axes of all arrays together; each comes with how many axes are its own. None has none."""
+    """Return the broadcast leading axes of arrays, each given with its number of trailing axes; None is ignored."""
     leads = [tuple(x.shape[: x.ndim - own]) for x, own in arrays if x is not None]
-    if leads.count(leads[0]) == len(leads):  # as always but under vmap: what follows takes 10 us
+    if leads.count(leads[0]) == len(leads):  # the usual case, except under vmap; broadcasting takes 10 us
         return leads[0]
     most = max(map(len, leads))
     return np.broadcast_shapes(*(lead + (1,) * (most - len(lead)) for lead in leads))
 
 
 def in_rows(x: Any, lead: Axes, own: int) -> Any:
-    """x with one row per robot in place of the leading axes, contiguous as kernels want it."""
+    """Return x with its leading axes flattened to one batch axis, contiguous.
+
+    Args:
+      x: Array (..., *tail).
+      lead: Leading axes that x is broadcast to.
+      own: Number of axes of the tail.
+    """
     tail = tuple(x.shape[x.ndim - own :])
     if isinstance(x, np.ndarray):
         x = x if x.shape == lead + tail else np.broadcast_to(x, lead + tail)
@@ -45,7 +51,10 @@ def in_rows(x: Any, lead: Axes, own: int) -> Any:
 
 # -- parameters --------------------------------------------------------------------------------------------------------
 def params_of(sim: Simulator, flat: np.ndarray | None, lead: Axes, own: bool = False) -> Params:
-    """One set if all robots share it, else one per robot; `own` asks for the latter. The last ones are used again."""
+    """Return flat parameters as Params: one set if all batch elements share it, else one per batch element.
+
+    `own` requests one set per batch element. Params with the same values whose constants are cached are returned again.
+    """
     if flat is None:
         return sim.params
     flat = spread_params(flat, lead, own)
@@ -57,7 +66,7 @@ def params_of(sim: Simulator, flat: np.ndarray | None, lead: Axes, own: bool = F
 
 
 def spread_params(flat: np.ndarray, lead: Axes, own: bool = False) -> np.ndarray:
-    """(n,) if all robots share them and are not asked to have their `own`, else (robots, n)."""
+    """Return flat parameters (n,) if all batch elements share them and `own` is False, else (batch, n)."""
     n, axes = flat.shape[-1], flat.ndim - 1
     if not own and prod(flat.shape[:-1]) == 1:
         return flat.reshape(n)
@@ -66,10 +75,10 @@ def spread_params(flat: np.ndarray, lead: Axes, own: bool = False) -> np.ndarray
 
 
 def params_bar(bar: np.ndarray, flat: np.ndarray | None, lead: Axes) -> np.ndarray:
-    """The cotangent of flat parameters with their own leading axes: summed over the robots that shared a set."""
+    """Return the cotangent of flat parameters with their leading axes, summed over batch elements that share a set."""
     axes = 0 if flat is None else flat.ndim - 1
     if bar.ndim == 1:
-        return np.array(bar).reshape(*(1,) * axes, -1)  # that of Params cannot be written to
+        return np.array(bar).reshape(*(1,) * axes, -1)  # a copy: arrays of Params are read-only
     return bar.reshape(prod(lead[:axes]), -1, bar.shape[-1]).sum(1).reshape(*lead[:axes], -1)
 
 
@@ -80,10 +89,14 @@ def flatten(
     concatenate: Callable[[list[Any], int], Any],
     base: Any,
 ) -> Any:
-    """Params.flat with some fields replaced, in a framework's own operations, so that it can be differentiated.
+    """Return Params.flat with some fields replaced, by differentiable operations of a framework.
 
-    fields: by name, each shaped as in Params or with the leading axes of the robots first. base: `params.flat` as an
-    array of the framework.
+    Args:
+      params: Parameters of the simulator.
+      fields: Arrays by field name, each shaped as in Params or with the leading axes of the states first.
+      broadcast_to: broadcast_to(x, shape) of the framework.
+      concatenate: concatenate(arrays, axis) of the framework.
+      base: `params.flat` as an array of the framework.
     """
     slots = sorted((params._slot(name), name) for name in fields)
     leads: set[Axes] = set()

@@ -1,5 +1,7 @@
-"""Which states a rollout keeps. The gradient is the same to the bit under every policy: a state that was not kept is computed
-again by the same steps."""
+"""Checkpoint policies: the states that a rollout keeps for its backward pass.
+
+The gradient is the same to the bit under every policy: a state that was not kept is recomputed by the same steps.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,29 @@ from ..errors import InputError
 
 
 class Checkpoints(Protocol):
-    """A policy for which states a rollout keeps."""
+    """Protocol of checkpoint policies."""
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
-        """(block, snapshots): steps go in blocks, and the first states of at most so many blocks are kept at a time. If
-        there is room for all of them that is all; else a binomial schedule says which, and what is run again."""
+        """Return (block, snapshots): steps per block, and the maximum number of block start states kept at a time.
+
+        If `snapshots` is at least the number of blocks, all start states are kept. Otherwise a binomial schedule selects
+        the start states to keep and the blocks to recompute.
+
+        Args:
+          steps: Number of steps of the rollout.
+          state_bytes: Size of the states of the whole batch at one step, bytes.
+        """
         ...
 
 
 class CheckpointPlan(NamedTuple):
-    """A rollout in blocks of steps, of which the first states of at most `snapshots` are kept at a time."""
+    """Checkpoint plan of a rollout.
+
+    Attributes:
+      block: Steps per block.
+      blocks: Number of blocks.
+      snapshots: Maximum number of block start states kept at a time.
+    """
 
     block: int
     blocks: int
@@ -35,14 +50,14 @@ class CheckpointPlan(NamedTuple):
 
 
 def plan_of(checkpoints: Checkpoints, steps: int, state_bytes: int) -> CheckpointPlan:
-    """Return the plan for so many steps, with the states of a batch of this size."""
+    """Return the plan of a policy for a number of steps and the size of a batch of states in bytes."""
     block, snapshots = checkpoints.plan(steps, state_bytes)
     return CheckpointPlan(block, -(-steps // block), snapshots)
 
 
 @dataclass(frozen=True)
 class EveryStep:
-    """Keep every state: nothing is computed twice, and `traj.q`, `traj.v` can be read."""
+    """Policy that keeps every state: nothing is recomputed, and `traj.q`, `traj.v` can be read."""
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
         return 1, steps
@@ -50,7 +65,13 @@ class EveryStep:
 
 @dataclass(frozen=True)
 class EveryKth:
-    """Keep every k-th state: memory falls by k, and k - 1 of k steps run once more on the backward pass."""
+    """Policy that keeps every k-th state.
+
+    It needs 1/k of the memory, and recomputes k - 1 of k steps in the backward pass.
+
+    Attributes:
+      k: Steps between two states that are kept.
+    """
 
     k: int
 
@@ -64,7 +85,11 @@ class EveryKth:
 
 @dataclass(frozen=True)
 class Binomial:
-    """Keep as many states as fit in `memory` ("64MB", or bytes), where binomial checkpointing wants them  (theory 8.2)."""
+    """Policy of binomial checkpointing within a memory limit  (theory 8.2).
+
+    Attributes:
+      memory: Limit, a text such as "64MB" or a number of bytes.
+    """
 
     memory: str | int
 
@@ -84,7 +109,7 @@ class Binomial:
 
 
 def parse_bytes(memory: str | int) -> int:
-    """Bytes of "64MB", "1.5 GB", "64MiB", "4096" or a number."""
+    """Return the number of bytes of "64MB", "1.5 GB", "64MiB", "4096" or a number."""
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([kMG]?)(i?)B?\s*", str(memory), re.IGNORECASE)
     if match is None:
         raise InputError(f"memory is a number of bytes or a text like '64MB', not {memory!r}")
@@ -92,7 +117,7 @@ def parse_bytes(memory: str | int) -> int:
 
 
 def split(length: int, snapshots: int) -> int:
-    """How far to advance before the next snapshot, with `snapshots` places of which the first is taken  (theory 8.3)."""
+    """Return the number of blocks to advance before the next snapshot; one of `snapshots` slots is in use  (theory 8.3)."""
     if snapshots <= 1:
         return length - 1
     r = 1
@@ -103,7 +128,7 @@ def split(length: int, snapshots: int) -> int:
 
 
 def forward_snapshots(blocks: int, snapshots: int) -> list[int]:
-    """The blocks whose first state the forward pass keeps, in order; the first is always 0."""
+    """Return the blocks whose start state the forward pass keeps, in order; the first is always 0."""
     kept = [0]
     while len(kept) < snapshots and blocks - kept[-1] > 1:
         kept.append(kept[-1] + split(blocks - kept[-1], snapshots - len(kept) + 1))
@@ -117,8 +142,15 @@ def reverse(
     advance: Callable[[Any, int, int], Any],
     block_vjp: Callable[[Any, int], None],
 ) -> None:
-    """Visit all blocks from the last to the first. `kept` maps a block to its first state; `advance(state, a, b)` gives
-    the state at block b from that at a; `block_vjp(state, b)` differentiates block b."""
+    """Visit all blocks from the last to the first.
+
+    Args:
+      blocks: Number of blocks.
+      snapshots: Maximum number of states kept at a time.
+      kept: Start states by block.
+      advance: advance(state, a, b) returns the state at block b from that at block a.
+      block_vjp: block_vjp(state, b) differentiates block b.
+    """
     stack, end = sorted(kept), blocks
     while stack:
         start = stack[-1]
@@ -136,6 +168,6 @@ def reverse(
 
 
 def check_checkpoints(given: Any) -> None:
-    """Refuse what is no policy of checkpoints."""
+    """Raise InputError if an argument is not a checkpoint policy."""
     if isinstance(given, type) or not hasattr(given, "plan"):
         raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")

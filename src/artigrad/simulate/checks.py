@@ -1,4 +1,7 @@
-"""Everything that comes in is looked at here; what has passed is trusted. Each error says what was wrong and what to do."""
+"""Input validation: shapes, types, values. Code behind it relies on validated inputs.
+
+Errors name the argument, what is wrong, and the remedy.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ from ..physics.constraints.law import Law, law_of
 from .engine import Engine
 from .results import Trajectory
 
-UNIT_TOLERANCE = 1e-3  # how far a quaternion's length may be from one
-NEGLIGIBLE = {8: 1e-8, 4: 1e-5}  # of what is left of constraints, by bytes of a number: gradients do not show it
+UNIT_TOLERANCE = 1e-3  # allowed deviation of the norm of a quaternion from 1
+NEGLIGIBLE = {8: 1e-8, 4: 1e-5}  # solver residual without effect on gradients, by item size of the dtype
 
 
 def check_options(model: Model, options: Options) -> None:
-    """Whether these options serve this model."""
+    """Raise InputError if a model and options do not fit each other."""
     law = law_of(options)
     law.check(model, options.law)
     if not model.has_contact:
@@ -36,7 +39,7 @@ def check_options(model: Model, options: Options) -> None:
 
 
 def parts_of(state: Any) -> tuple[Any, Any, Any]:
-    """q, v and act of a state; act is None where it is left out."""
+    """Return q, v and act of a state; act is None where it is left out."""
     try:
         q, v, *act = state
         (act,) = act or [None]
@@ -48,10 +51,16 @@ def parts_of(state: Any) -> tuple[Any, Any, Any]:
 
 
 class Checks:
-    """The checks of a Simulator: arrays come out contiguous, in its dtype, on its device."""
+    """Input validation of a Simulator. Methods return contiguous arrays of its dtype on its device.
+
+    Args:
+      engine: Engine of the simulator.
+      params: Default parameters.
+      raises: Raise FloatingPointError for results that are not finite, in place of a warning.
+    """
 
     def __init__(self, engine: Engine, params: Params, raises: bool = False):
-        self.raises = raises  # where numbers are not finite, in place of a warning
+        self.raises = raises
         self.model, self.device, self.options = engine.model, engine.device, engine.options
         self.default_params, self.on_host = params, isinstance(self.device, Host)
         self.quaternions = tangent.quaternions(self.model)
@@ -59,23 +68,24 @@ class Checks:
         turning = [a for a, kind in zip(self.model.joint_q, kinds, strict=True) if kind.axial and kind.angular]
         self.angles = np.array(turning, int)
         eps = float(np.finfo(self.device.dtype).eps)
-        self.resolved = 1e-3 / eps  # rad, beyond which neighbours are that far apart
-        self.slides, self.near = (
-            self._slides(),
-            (1e-4 / eps) ** 0.5,
-        )  # m, beyond which inertias lose so much of themselves
+        self.resolved = 1e-3 / eps  # rad, where adjacent floats are 1e-3 apart
+        self.slides = self._slides()
+        self.near = (1e-4 / eps) ** 0.5  # m, where inertias about the origin lose a relative 1e-4 to rounding
 
     def _slides(self) -> np.ndarray:
-        """Coordinates of sliding joints that take a robot away from the world's origin; a free joint takes the origin along."""
+        """Return indices in q of sliding joints that move a body away from the origin of its tree.
+
+        A free joint moves the origin along, so trees with one are left out.
+        """
         m, links = self.model, self.model.links
         free = {links.tree[k] for k in range(1, len(links.parent)) if m.joint_kind(links.body[k] - 1).floating}
         kinds = [m.joint_kind(i) for i in range(m.nb)]
         sliding = [i for i, kind in enumerate(kinds) if kind.axial and not kind.angular]
         return np.array([m.joint_q[i] for i in sliding if links.tree[links.of_body[i + 1]] not in free], int)
 
-    # -- numbers -----------------------------------------------------------------------------------------------------
+    # -- arrays ------------------------------------------------------------------------------------------------------
     def numbers(self, name: str, value: Any) -> Any:
-        """A contiguous array on this simulator's device; an error for what is no number."""
+        """Return a contiguous array on this simulator's device; raise InputError for non-numeric or non-finite values."""
         if self.on_host:
             return self.host_numbers(name, value)
         if self.device.holds(value):
@@ -83,17 +93,19 @@ class Checks:
         return self.device.array(self.host_numbers(name, value))
 
     def cotangent(self, name: str, value: Any) -> Any:
-        """The same of a cotangent that a framework computed: one that is not finite makes the gradient of its robot NaN, and
-        `finite` warns of it."""
+        """Return a cotangent computed by a framework as an array, without a check for NaN.
+
+        A cotangent that is not finite makes the gradient of its batch element NaN, and `finite` warns of it.
+        """
         if self.on_host:
             return np.ascontiguousarray(value, dtype=self.device.dtype)
         return self.numbers(name, value)
 
     def host_numbers(self, name: str, value: Any) -> np.ndarray:
-        """The same on the host."""
+        """Return a contiguous array of the dtype on the host; raise InputError for non-numeric or non-finite values."""
         real = self.device.dtype
         usual = type(value) is np.ndarray and value.dtype == real and value.flags.c_contiguous
-        if usual and value.ndim and all_finite(value):  # what follows takes 5 us
+        if usual and value.ndim and all_finite(value):  # the general case takes 5 us
             return value
         try:
             if np.ma.isMaskedArray(value):
@@ -115,8 +127,10 @@ class Checks:
 
     # -- states and inputs -------------------------------------------------------------------------------------------
     def state(self, state: Any) -> tuple[State, bool]:
-        """A state with a batch axis, and whether it had one. Quaternions that are on a GPU are not looked at: that would mean
-        to wait for it."""
+        """Return a state with a batch axis, and True if it had one.
+
+        Quaternion norms on a GPU are not checked, to avoid a wait.
+        """
         m, (q, v, act) = self.model, parts_of(state)
         q_host: Any = None if self.device.holds(q) else self.host_numbers("q", q)
         q, v = q_host if self.on_host else self.numbers("q", q if q_host is None else q_host), self.numbers("v", v)
@@ -136,7 +150,7 @@ class Checks:
         return (found, True) if batched else (found.map(lambda x: x[None]), False)
 
     def activations(self, act: Any, lead: tuple[int, ...]) -> Any:
-        """(*lead, na), None of a model without; those of a state without are zero."""
+        """Return activations (*lead, na), zero if a state has none; None for a model without activations."""
         m, given = self.model, () if act is None else act.shape if hasattr(act, "shape") else np.shape(act)
         if not given or given[-1] == 0:
             return self.device.zeros((*lead, m.na)) if m.na else None
@@ -148,9 +162,10 @@ class Checks:
         return act
 
     def _unit_quaternions(self, q: np.ndarray, batched: bool) -> None:
+        """Raise InputError for a quaternion whose norm is not 1."""
         for a, _ in self.quaternions:
             if not batched and abs(hypot(*q[0, a : a + 4].tolist()) - 1.0) <= UNIT_TOLERANCE:
-                continue  # what follows takes 5 us
+                continue  # the general case takes 5 us
             length = np.sqrt(np.square(q[:, a : a + 4]).sum(1))
             off = np.abs(length - 1)
             if off.max() > UNIT_TOLERANCE:
@@ -161,22 +176,24 @@ class Checks:
                 )
 
     def _resolved(self, q: np.ndarray, batched: bool) -> None:
-        """Warn of angles so large that the numbers beside them are a thousandth of a radian or more away, and of robots that
-        slid so far that too few digits are left for their own size."""
+        """Warn of coordinates too large for the precision of the dtype.
+
+        For angles adjacent floats are then 1e-3 rad or more apart. For sliding joints rounding errors of inertias exceed 1e-4.
+        """
         if self.slides.size and (far := self._beyond(q, batched, self.slides, self.near)):
             warn(
                 f"{far} m, too far from the origin for the digits of {q.dtype.name}: bring it nearer, or make the Simulator "
                 "with dtype='f64'"
             )
-        if square(q) < self.resolved**2 or not self.angles.size:  # the sum of all squares; NaN is told of elsewhere
+        if square(q) < self.resolved**2 or not self.angles.size:  # the sum of all squares; NaN is reported elsewhere
             return
         if far := self._beyond(q, batched, self.angles, self.resolved):
             warn(
-                f"{far} rad, where angles are no longer told apart: take whole turns off it, or look at what drives it so fast"
+                f"{far} rad, where angles are no longer resolved: subtract whole turns, or find what drives it so fast"
             )
 
     def _beyond(self, q: np.ndarray, batched: bool, places: np.ndarray, limit: float) -> str:
-        """Which joint of which robot is beyond a limit, and where; nothing if none is."""
+        """Return a text that names the first joint and batch element beyond a limit, with its value; "" if there is none."""
         found = np.argwhere(np.abs(q[:, places]) > limit)
         if not len(found):
             return ""
@@ -185,8 +202,14 @@ class Checks:
         return f"joint '{self.model.joints[self.model.joint_q.index(at)]}'{which} is at {q[robot, at]:.3g}"
 
     def one_step(self, name: str, x: Any, lead: tuple[int, ...], own: tuple[int, ...]) -> Any:
-        """The input of a single step, with a time axis of length one before its own axes. lead: the batch axis of the state, if
-        it has one."""
+        """Return an input of a single step, with a time axis of length 1 before its own axes.
+
+        Args:
+          name: Name of the argument, for errors.
+          x: The input.
+          lead: Batch axis of the state, () without one.
+          own: Shape for one batch element.
+        """
         x = self.numbers(name, x)
         if x.shape not in (own, (*lead, *own)):
             wanted = f"{own}{f' or {(*lead, *own)}' if lead else ''}"
@@ -194,7 +217,7 @@ class Checks:
         return x[(..., None, *[slice(None)] * len(own))]
 
     def controls(self, u: Any, steps: int | None, batch: int, batched: bool) -> Any:
-        """(T, nu) or (B, T, nu)"""
+        """Return controls (T, nu) or (B, T, nu)."""
         nu = self.model.nu
         if u is None:
             if not is_whole(steps, 0):
@@ -211,7 +234,7 @@ class Checks:
         raise InputError(f"controls of '{self.model.name}' are {wanted}, not {u.shape}")
 
     def wrench(self, wrench: Any, T: int, batch: int, batched: bool) -> Any:
-        """(T, nb, 6) or (B, T, nb, 6), or None"""
+        """Return external wrenches (T, nb, 6) or (B, T, nb, 6), or None."""
         if wrench is None:
             return None
         wrench = self.numbers("wrench", wrench)
@@ -221,7 +244,7 @@ class Checks:
         raise InputError(f"wrenches are {one}{f' or {(batch, *one)}' if batched else ''}, not {wrench.shape}")
 
     def params(self, params: Params | None, batch: int) -> Params:
-        """One set, or one per robot."""
+        """Return one set of parameters, or one per batch element."""
         if params is None:
             return self.default_params
         if not isinstance(params, Params):
@@ -237,11 +260,11 @@ class Checks:
 
     # -- trajectories and cotangents -----------------------------------------------------------------------------------
     def fingerprint(self, u: Any, wrench: Any) -> tuple[float, ...]:
-        """By which to see that the caller has not changed these arrays since."""
+        """Return a checksum of the inputs of a rollout, by which later changes to these arrays are detected."""
         return self.device.fingerprint([u] if wrench is None else [u, wrench])
 
     def trajectory(self, traj: Any) -> None:
-        """A rollout of this simulator or of one like it, whose inputs are still what they were."""
+        """Raise InputError unless `traj` is a rollout of this or an equal simulator whose inputs are unchanged since."""
         if not isinstance(traj, Trajectory):
             raise InputError(f"this takes what rollout returned, a Trajectory, not {type(traj).__name__}")
         other = traj.simulator.engine
@@ -263,7 +286,7 @@ class Checks:
             )
 
     def bar(self, name: str, bar: Any, n: int, traj: Trajectory) -> Any:
-        """(B, n) for the last state, (B, T+1, n) for all, None for zero."""
+        """Return a cotangent (B, n) of the last state or (B, T+1, n) of all states; None is zero."""
         if bar is None:
             return None
         bar, batch = self.numbers(name, bar), traj.batch
@@ -277,7 +300,7 @@ class Checks:
         )
 
     def change(self, name: str, x: Any, own: tuple[int, ...], traj: Trajectory) -> Any:
-        """(B, *own) of the change of an input, which robots may share as they do the input; None for none."""
+        """Return the tangent (B, *own) of an input, broadcast where batch elements share the input; None is zero."""
         if x is None:
             return None
         x, lead = self.numbers(name, x), (traj.batch,) if traj.batched else ()
@@ -288,7 +311,7 @@ class Checks:
         raise InputError(f"{name} is {(*lead, *own)}, not {x.shape}")
 
     def control_bar(self, bar: Any, traj: Trajectory) -> Any:
-        """(B, T, nu), None for zero."""
+        """Return the cotangent (B, T, nu) of controls; None is zero."""
         if bar is None:
             return None
         bar, wanted = self.numbers("u_bar", bar), (*((traj.batch,) if traj.batched else ()), traj.steps, self.model.nu)
@@ -297,7 +320,7 @@ class Checks:
         return bar.reshape(traj.batch, traj.steps, self.model.nu)
 
     def force_bar(self, bar: Any, points: int, traj: Trajectory) -> Any:
-        """(B, T, points, 3), None for zero."""
+        """Return the cotangent (B, T, points, 3) of contact forces; None is zero."""
         if bar is None:
             return None
         bar = self.numbers("force_bar", bar)
@@ -311,8 +334,15 @@ class Checks:
     def motion(
         self, final: State, batched: bool, status: Any = None, kept: State | None = None, block: int = 1
     ) -> None:
-        """Warn of robots whose motion is no number any more, where that does not mean to wait for a GPU; how far their
-        constraints were from solved (`status`) is no number then either. kept: the state after each block of steps."""
+        """Warn of a rollout that is not finite or not solved; on a GPU do nothing, to avoid a wait.
+
+        Args:
+          final: Last states.
+          batched: True if the user's state has a batch axis.
+          status: Solver residuals (B, n) of the rollout; set to NaN where the state is not finite.
+          kept: States after each block of steps, which locate the first one that is not finite.
+          block: Steps per block.
+        """
         if not self.on_host:
             return
         if all(map(all_finite, final)):
@@ -331,18 +361,18 @@ class Checks:
             bad = ~np.logical_and.reduce([np.isfinite(x[robot]).all(1) for x in kept])
             since = f" {'from' if block == 1 else 'by'} step {int(np.argmax(bad)) * block} on" if bad.any() else ""
         self._not_finite(
-            f"the motion{which} is not finite{since}: it was too fast for dt={self.options.dt:g}; shorten dt, or look at "
+            f"the motion{which} is not finite{since}: it was too fast for dt={self.options.dt:g}; shorten dt, or check "
             "controls, gains and masses"
         )
 
     def finite(self, pieces: list[Any], batch: int) -> Any:
-        """Which robots' cotangents are finite; warns of those that are not, where that does not mean to wait for a GPU."""
+        """Return a mask (B,) of batch elements with finite cotangents; on the host warn of the others."""
         good = self.device.finite(pieces, batch)
         if self.on_host and not good.all():
             which = ", ".join(map(str, np.flatnonzero(~good)[:8]))
             self._not_finite(
                 f"the gradient of {(~good).sum()} of {batch} robots is not finite (robot {which}): the motion or a "
-                "cotangent overflowed; look at the states, shorten dt or the horizon"
+                "cotangent overflowed; check the states, shorten dt or the horizon"
             )
         return good
 
@@ -358,23 +388,29 @@ class Checks:
 
     @property
     def negligible(self) -> float:
-        """The violation that gradients do not show. The hybrid solver says 0 where its set passed the check, and where none did
-        the adjoint may have a singular set, however little is left."""
+        """Largest solver residual that gradients do not show.
+
+        It is 0 for the hybrid solver: its residual is 0 if its active set passed the check, and otherwise the active set may be
+        singular however small the residual is.
+        """
         accepted = self.law.accepted(self.options.law)
         return 0.0 if accepted is None else max(accepted, NEGLIGIBLE[self.device.dtype.itemsize])
 
     @property
     def minds_unsolved(self) -> bool:
-        """Whether gradients are inexact where constraints were not solved: the adjoint of sweeps is that of what was run."""
+        """True if gradients are inexact where constraints were not solved.
+
+        Under sweeps they are exact: their adjoint differentiates the iterations that were run.
+        """
         return self.model.has_contact and not self.options.law.taped
 
     def warn_if_unsolved(self, violation: Any) -> None:
-        """Warn of a gradient through a step that was not solved, where that does not mean to wait for a GPU."""
+        """Warn of a gradient through a step that was not solved; on a GPU do nothing, to avoid a wait."""
         if self.minds_unsolved:
             self._warn_unsolved(violation, "gradient")
 
     def warn_of_motion(self, violation: Any) -> None:
-        """The same of the motion itself, under a law that reports it in the forward pass."""
+        """Warn of a rollout with a step that was not solved, under a law that reports it in the forward pass."""
         if self.law.reported_forward and self.model.has_contact:
             self._warn_unsolved(violation, "motion")
 
@@ -383,7 +419,7 @@ class Checks:
             return
         unsolved = ~(violation <= self.negligible)
         if what == "motion":
-            unsolved &= ~np.isnan(violation)  # of which `motion` warns
+            unsolved &= ~np.isnan(violation)  # `motion` warns of these
         if unsolved.any():
             worst = int(np.argmax(np.where(unsolved, np.where(np.isnan(violation), np.inf, violation), -1.0)))
             more = f", and of {unsolved.sum() - 1} more" if unsolved.sum() > 1 else ""

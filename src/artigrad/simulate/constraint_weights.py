@@ -1,11 +1,12 @@
-"""Weights of constraints, made of parameters, and their adjoint: how easily bodies, degrees of freedom and tendons move.
+"""Inverse weights of bodies, degrees of freedom and tendons (MuJoCo's invweight0) computed from parameters, and their adjoint.
 
-    w = j M^-1 j^T        j: a row of the Jacobian of what moves, M: the mass matrix, in the reference pose
+    w = j M^-1 j^T        j: a row of the Jacobian of a translation, rotation or length, M: mass matrix, in the reference
+    pose
 
-MuJoCo's invweight0: of a body the mean over three directions at its centre of mass, of a ball or free joint the mean over its
-three turns or shifts. At fixed x = M^-1 j^T the derivative of w is that of 2 j x - x^T M x. A body that only slides, on nothing
-that moves, along axes of its own, has the inverse of its mass in MuJoCo, armature left out; where a model came with that it
-stays so.
+The weight of a body is the mean over three directions at its center of mass; that of a ball or free joint is the mean over
+its three rotations or translations. At fixed x = M^-1 j^T the derivative of w is that of 2 j x - x^T M x. As in MuJoCo, a
+body whose joints only slide along its own axes, on a fixed parent, has the inverse of its mass without armature, where the
+model was loaded with that value.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CHUNK = 256  # sets of parameters at a time
 
 
 def reweighted(params: Params) -> Params:
-    """The same parameters with weights made of them."""
+    """Return parameters with inverse weights computed from the other parameters."""
     found = [ReferenceWeights(part).values() for part in _parts(params)]
     values = {name: np.concatenate([x[name] for x in found]) for name in NAMES}
     if params.batch is None:
@@ -39,7 +40,10 @@ def reweighted(params: Params) -> Params:
 
 
 def reweighted_vjp(params: Params, bar: Params) -> Params:
-    """The cotangent of params, of that of `reweighted(params)`: what weights have goes to what they are made of."""
+    """Return the cotangent of params from that of `reweighted(params)`.
+
+    Cotangents of inverse weights are propagated to masses, frames, axes and armatures; those of the given weights are zero.
+    """
     if bar.model is not params.model or bar.flat.ndim < params.flat.ndim:
         raise InputError("the gradient is of these params: of the same model, with as many sets")
     flat = np.array(bar.flat)
@@ -60,7 +64,13 @@ def _parts(params: Params) -> list[Params]:
 
 
 class Pull(NamedTuple):
-    """A force (B, 3) at a point (B, 3) of a body (-1: the world), per unit of tension."""
+    """Force per unit of tension at a point of a body, world axes.
+
+    Attributes:
+      point: Point of application (B, 3), m.
+      body: Body, -1 for the world.
+      force: Force (B, 3).
+    """
 
     point: np.ndarray
     body: int
@@ -68,6 +78,12 @@ class Pull(NamedTuple):
 
 
 class ReferenceWeights:
+    """Inverse weights in the reference pose, for several sets of parameters at once.
+
+    Args:
+      params: One set or several, (B, n).
+    """
+
     def __init__(self, params: Params):
         self.pose = pose = ReferencePose(params)
         self.model, self.p = params.model, pose.p
@@ -95,7 +111,7 @@ class ReferenceWeights:
         return out
 
     def _groups(self) -> list[slice]:
-        """Degrees of freedom that share a weight."""
+        """Return slices of degrees of freedom that share a weight."""
         out = []
         for i in range(self.model.nb):
             joint, k = self.model.joint_kind(i), self.model.joint_v[i]
@@ -104,7 +120,7 @@ class ReferenceWeights:
         return out
 
     def _moments(self) -> np.ndarray:
-        """How lengths change with degrees of freedom (B, tendons, nv)."""
+        """Return derivatives of tendon lengths with respect to joint positions, (B, tendons, nv)."""
         pose, out = self.pose, np.zeros((len(self.p.flat), len(self.model.tendons), self.model.nv))
         for t, own in enumerate(self.paths):
             for path in own:
@@ -118,6 +134,7 @@ class ReferenceWeights:
         return out
 
     def values(self) -> dict[str, np.ndarray]:
+        """Return inverse weights by field: body (B, nb, 2), dof (B, nv), tendon (B, tendons)."""
         inverse = self.inverse
         body = [np.sum(_times(J, inverse) * J, axis=(2, 3)) / 3 for J in (self.shift, self.turn)]
         dof = np.einsum("bkk->bk", inverse).copy()
@@ -131,7 +148,7 @@ class ReferenceWeights:
         return dict(zip(NAMES, (weight, dof, tendon), strict=True))
 
     def vjp(self, bars: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Cotangents of the parameters that weights are made of."""
+        """Return cotangents of the parameters that the weights depend on, by field, from those of the weights."""
         pose, model, p, inverse = self.pose, self.model, self.p, self.inverse
         out = PoseBars(pose)
         body, dof, tendon = (bars[name] for name in NAMES)
@@ -166,7 +183,7 @@ class ReferenceWeights:
         return out.out
 
     def _inertia_vjp(self, out: PoseBars, bar: np.ndarray) -> None:
-        """Of inertias in world axes."""
+        """Add cotangents of inertias and rotations for those of inertias in world axes."""
         R = self.pose.R
         own = np.swapaxes(R, -1, -2) @ bar @ R
         for k, (a, b) in enumerate(SIX):
@@ -176,7 +193,12 @@ class ReferenceWeights:
 
 
 class _PathPiece:
-    """One piece of a tendon: its degree of freedom (-1: none), or what its line pulls at."""
+    """One segment of a tendon path: a joint with a coefficient, or a line between sites, possibly around a wrapping geometry.
+
+    Attributes:
+      joint: Degree of freedom of a joint segment, -1 for a line.
+      pulls: Forces of unit tension of a line.
+    """
 
     def __init__(self, pose: ReferencePose, piece: Piece, at: int):
         self.pose, self.piece, self.at, self.joint = pose, piece, at, -1
@@ -224,7 +246,7 @@ class _PathPiece:
         self.pulls += [Pull(last, self.body_c, -none * d1), Pull(b, self.body_b, self.d1)]
 
     def vjp(self, out: PoseBars, bar: np.ndarray) -> None:
-        """From the cotangent (B, nv) of the moment of the tendon."""
+        """Add cotangents of poses and parameters for the cotangent (B, nv) of the moment of the tendon."""
         pose, scale = self.pose, self.pose.p.piece_scale[:, self.at, None]
         if self.joint >= 0:
             out.out["piece_scale"][:, self.at] += bar[:, self.joint]
@@ -250,7 +272,7 @@ class _PathPiece:
         out.sites[:, self.piece.b] += b_bar
 
     def _wrapped_vjp(self, out: PoseBars, points: Any, forces: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Cotangents of both ends beyond those at fixed directions."""
+        """Return the parts of the cotangents of both end sites that come from the directions of the segments."""
         pose, on = self.pose, self.wraps[:, None]
         e0 = np.where(on, _normalized_vjp(self.d0, self.near, forces[1] - forces[0]), 0.0)
         e1 = np.where(on, _normalized_vjp(self.d1, self.far, forces[3] - forces[2]), 0.0)
@@ -273,16 +295,16 @@ class _PathPiece:
 
 
 def _squared(J: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """sum_i J_i^T K_i, of (B, nb, 3, nv)"""
+    """Return sum_i J_i^T K_i (B, nv, nv) of arrays (B, nb, 3, nv)."""
     rows = len(J), 3 * J.shape[1], J.shape[-1]
     return np.swapaxes(J.reshape(rows), 1, 2) @ K.reshape(rows)
 
 
 def _times(J: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """J_i M, of (B, nb, 3, nv) and (B, nv, nv)"""
+    """Return J_i M (B, nb, 3, nv) of arrays (B, nb, 3, nv) and (B, nv, nv)."""
     return (J.reshape(len(J), 3 * J.shape[1], J.shape[-1]) @ M).reshape(J.shape)
 
 
 def _normalized_vjp(d: np.ndarray, length: np.ndarray, bar: np.ndarray) -> np.ndarray:
-    """Of d = x/|x|."""
+    """Return the cotangent of x from that of d = x/|x|."""
     return (bar - d * np.sum(d * bar, 1, keepdims=True)) / length

@@ -1,4 +1,4 @@
-"""Cotangents of a loss on their way from the last state of a rollout to the first."""
+"""Backward pass of a rollout: cotangents of states, inputs and parameters, from the last step to the first."""
 
 from __future__ import annotations
 
@@ -65,7 +65,12 @@ def active_options(given: GradientOptions | None) -> GradientOptions | None:
 
 
 class LossBars(NamedTuple):
-    """Cotangents that a loss has: of states, (B, n) of the last or (B, T+1, n) of all, and of contact forces; None is zero."""
+    """Cotangents of a loss; None is zero.
+
+    Attributes:
+      q, v, act: Of the last state (B, n), or of all states (B, T+1, n). q: ambient.
+      force: Of contact forces, world axes, (B, T, points, 3).
+    """
 
     q: Any = None
     v: Any = None
@@ -74,7 +79,14 @@ class LossBars(NamedTuple):
 
 
 class StepsGradient(NamedTuple):
-    """Cotangents of what went into steps, with a batch axis."""
+    """Cotangents of the inputs of steps, with a batch axis.
+
+    Attributes:
+      state: Of the first state, (B, n); q is ambient.
+      u: Of controls, (B, T, nu).
+      wrench: Of external wrenches, (B, T, nb, 6); None without wrenches.
+      params: Of parameters; None if not computed.
+    """
 
     state: State
     u: Any
@@ -82,16 +94,25 @@ class StepsGradient(NamedTuple):
     params: Params | None
 
     def named(self) -> dict[str, Any]:
-        """By the names of what went in."""
+        """Return cotangents by the names of the inputs."""
         return self.state.named() | {"u": self.u, "wrench": self.wrench, "params": self.params}
 
 
 class Cotangents:
-    """Cotangents of a rollout during its backward pass: of the state (state_bar), which each step replaces, and of the inputs.
+    """State of the backward pass of a rollout: the cotangent of the current state and those of the inputs so far.
 
     Args:
-      stretch: Number of steps of which only the first state is given; the others are computed again.
-      options: Conditioning of the cotangent of the state, before each control step of `hold` steps.
+      engine: Engine of the simulator.
+      inputs: Inputs of the rollout.
+      bars: Cotangents of the loss.
+      with_params: Compute the gradient of parameters.
+      stretch: Number of steps between two given states; those between are recomputed.
+      options: Conditioning of the cotangent of the state, before each control step.
+      hold: Number of steps of a control step.
+
+    Attributes:
+      state_bar: Cotangent of the current state, (B, n), overwritten by each step.
+      health: Largest solver residual and smallest switch margin of each batch element, (B, 2).
     """
 
     def __init__(
@@ -115,14 +136,14 @@ class Cotangents:
         self.wrench_bar = None if inputs.wrench is None else self.device.empty((batch, steps, m.nb, 6))
         self.force_bars = bars.force
         self.kernel = self._bound(with_params)
-        self.health = self.device.rows((0.0, FAR), batch)  # worst violation, least margin
+        self.health = self.device.rows((0.0, FAR), batch)  # largest residual, smallest margin
         self.const_bar: Any = None
         if with_params:
             shape = self.kernel.kernel.packed_shape(batch, constants_size(m, bars=True))
             self.const_bar = self.device.packed_zeros(shape)
 
     def _bound(self, with_params: bool) -> Any:
-        """The kernel that does it."""
+        """Return the bound kernel of the backward pass."""
         return self.engine.bound(
             rollout_vjp_kernel,
             self.inputs,
@@ -135,13 +156,18 @@ class Cotangents:
 
     @property
     def scratch(self) -> dict[str, int] | None:
+        """Sizes of work arrays beside the workspace, by name."""
         return None if self.force_bars is None else {"force_bar": self.force_bars.shape[2] * 3}
 
     def flags(self, with_params: bool) -> dict[str, bool]:
+        """Flags of the kernel."""
         return {"with_params": with_params, "force_bars": self.force_bars is not None}
 
     def _split(self, bars: Any, n: int) -> tuple[Any, Any]:
-        """The cotangent of the last state, and those of all; if none has those of all, they are not looked at."""
+        """Return the cotangent of the last state (B, n), and those of all states (B, T+1, n).
+
+        If no part of the state has cotangents of all states, the second one is a placeholder that is not read.
+        """
         batch, steps = self.inputs.batch, self.inputs.steps
         if bars is not None and bars.ndim == 3:
             return bars[:, -1].copy(), bars
@@ -153,7 +179,7 @@ class Cotangents:
         return last, every
 
     def segment(self, states: State, first: int, end: int) -> None:
-        """Differentiate the steps first .. end, whose states are given, or the first of every stretch."""
+        """Differentiate steps first .. end, given their states, or the first state of every stretch."""
         if self.options is not None:
             self._conditioned(states, first, end, self.options)
         elif self.stretch > 1:
@@ -185,7 +211,7 @@ class Cotangents:
             self.engine.sliced("backward", (stop - start) // hold, self.inputs.batch * hold, run)
 
     def _strided(self, states: State, first: int, end: int) -> None:
-        """Differentiate stretches of steps, of each of which the first state is given."""
+        """Differentiate stretches of steps, given the first state of each."""
         whole, rest = divmod(end - first, self.stretch)
         room = self.engine.empty_states(self.inputs.batch, self.stretch + 1).named()
         if rest:
@@ -201,8 +227,10 @@ class Cotangents:
         self.engine.sliced("strided", whole, self.inputs.batch * self.stretch, stretches)
 
     def rollout(self, kept: dict[int, State], plan: CheckpointPlan) -> None:
-        """Differentiate all steps of a rollout, from the states that its plan kept; those behind the first block are dropped
-        on the way, to stay within memory."""
+        """Differentiate all steps of a rollout, from the states that its plan kept.
+
+        Kept states are dropped from `kept` except the first, to stay within the memory limit.
+        """
         engine, inputs, (block, blocks, snapshots), T = self.engine, self.inputs, plan, self.inputs.steps
         if plan.keeps_all:
             self.segment(kept[0], 0, T)
@@ -236,7 +264,7 @@ class Cotangents:
         )
 
     def bars(self, first: int, end: int) -> dict[str, Any]:
-        """Cotangents as the kernel takes them, for the steps first .. end."""
+        """Return cotangents as kernel arguments, for steps first .. end."""
         found = self.state_bars.map(lambda x: x[:, first:end]).named("_bars") | self.state_bar.named("_bar")
         found["u_bar"] = self.u_bar[:, first:end]
         if self.wrench_bar is not None:
@@ -248,14 +276,14 @@ class Cotangents:
         return found
 
     def params_gradient(self) -> Params | None:
-        """The gradient of the parameters, if it was asked for."""
+        """Return the gradient of parameters; None if it is not computed."""
         if self.const_bar is None:
             return None
         engine, inputs = self.engine, self.inputs
         return prepare_vjp(inputs.params, engine.options, inputs.batch, engine.threads, self.device, self.const_bar)
 
     def gradient(self) -> StepsGradient:
-        """All of it."""
+        """Return the gradient of all inputs."""
         return StepsGradient(self.state_bar, self.u_bar, self.wrench_bar, self.params_gradient())
 
 
@@ -267,12 +295,15 @@ def vjp_tangent(
     d: Direction,
     with_params: bool,
 ) -> tuple[StepsGradient, Any]:
-    """Return the tangent of the gradient of a rollout, and the least margin.
+    """Return the tangent of the gradient of a rollout, and its smallest switch margin.
 
     Args:
+      engine: Engine of the simulator.
+      inputs: Inputs of the rollout.
       states: States and their tangents; q may lack the last row.
       bars: Cotangents of the loss, and their tangents.
       d: Direction of the inputs.
+      with_params: Compute the tangent of the gradient of parameters.
     """
     batch, T = inputs.batch, inputs.steps
     back, d_back = (Cotangents(engine, inputs, x, with_params) for x in _alike(engine, inputs, bars))
@@ -306,7 +337,7 @@ def vjp_tangent(
 
 
 def _alike(engine: Engine, inputs: Inputs, bars: tuple[LossBars, LossBars]) -> list[LossBars]:
-    """Return cotangents and their tangents, both of all states or both of the last, and both of forces if one is."""
+    """Return cotangents and their tangents in one form: both of all states or both of the last, with forces if one has some."""
     m, batch, rows = engine.model, inputs.batch, inputs.steps + 1
     every = any(x is not None and x.ndim == 3 for own in bars for x in own[:3])
     force = next((x.shape for own in bars if (x := own.force) is not None), None)

@@ -1,6 +1,6 @@
-"""Engine: runs one model on one device. It binds arrays to kernels, makes constants of parameters, and keeps both.
+"""Engine: runs one model on one device. It binds arrays to kernels, computes constants from parameters, and caches both.
 
-What comes here was checked (`checks`), and has a batch axis.
+Its arguments are validated (`checks`) and have a batch axis.
 """
 
 from __future__ import annotations
@@ -39,14 +39,21 @@ from ..physics.sensors.sensor_table import sensor_arguments, sensor_features
 from ..physics.tables import Workspace, constants_size, dof_rows, lone_links, topology_arguments
 from .checkpoints import CheckpointPlan, forward_snapshots
 
-SLICE = 0.05  # s, of native work at a time
-TOUCHED = 1 << 25  # bytes of new memory at a time
-FIRST = 16  # steps of the first slice, after which their pace is known
-KEPT = 4  # sets of constants that are kept: those of several Params in turn are not made again
+SLICE = 0.05  # s, of native work between two checks for Ctrl-C
+TOUCHED = 1 << 25  # bytes of new memory written between two checks for Ctrl-C
+FIRST = 16  # steps of the first slice, which measures the time of a step
+KEPT = 4  # cached sets of constants, for calls that alternate between several Params
 
 
 class Inputs(NamedTuple):
-    """What a rollout is given beside its first state: u (T, nu) or (B, T, nu), wrench likewise (..., nb, 6) or None."""
+    """Inputs of a rollout beside its first state.
+
+    Attributes:
+      batch: Number of batch elements B.
+      u: Controls (T, nu), shared, or (B, T, nu).
+      wrench: External wrenches (T, nb, 6) or (B, T, nb, 6); None without.
+      params: One set, or one per batch element.
+    """
 
     batch: int
     u: Any
@@ -78,7 +85,7 @@ class Direction(NamedTuple):
 
     @property
     def flags(self) -> dict[str, Any]:
-        """Flags of a kernel along it."""
+        """Flags of a kernel in forward mode along this direction."""
         return dict.fromkeys(("with_params", "moving_params"), self.params is not None)
 
 
@@ -91,7 +98,14 @@ class QueryBars(NamedTuple):
 
 
 class Engine:
-    """Does the work of a Simulator. threads: how many share a batch."""
+    """Execution of a model on a device.
+
+    Args:
+      model: The model.
+      options: Options of the method.
+      device: CPU or GPU.
+      threads: Number of threads that share a batch.
+    """
 
     def __init__(self, model: Model, options: Options, device: Device, threads: int):
         self.model, self.options, self.device, self.threads = model, options, device, threads
@@ -99,13 +113,13 @@ class Engine:
         self._bound: dict[tuple[Any, ...], Any] = {}
         self._constants: OrderedDict[tuple[int, Any], tuple[Params, Any]] = OrderedDict()
         self.contact_room: int | None = None  # capacity of the contact buffer, once a rollout has enlarged it
-        self.deaf = isinstance(device, Host) and device.target(1).native  # Ctrl-C is not heard while a kernel runs
-        self._pace: dict[str, float] = {}  # seconds that a step of a robot took, by what was done
-        self.calls: dict[tuple[Any, ...], Any] = {}  # what frameworks know of their calls
-        self.native_calls: dict[tuple[Any, ...], Any] = {}  # of JAX, freed with the simulator
+        self.deaf = isinstance(device, Host) and device.target(1).native  # native kernels block Ctrl-C
+        self._pace: dict[str, float] = {}  # seconds per step and batch element, by kind of work
+        self.calls: dict[tuple[Any, ...], Any] = {}  # cached `function.Call` objects
+        self.native_calls: dict[tuple[Any, ...], Any] = {}  # buffers of native calls of JAX, freed with the simulator
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: without compiled code, which is found or made again."""
+        """Return the state for pickle and copy, without compiled code."""
         return self.__dict__ | {"_bound": {}, "_constants": OrderedDict(), "calls": {}, "native_calls": {}}
 
     @property
@@ -115,20 +129,20 @@ class Engine:
 
     # -- constants ---------------------------------------------------------------------------------------------------
     def constants(self, params: Params, batch: int) -> Any:
-        """What kernels read of `params`; the latest sets are kept, since Params do not change."""
+        """Return the constants that kernels read of `params`. The latest sets are cached, since Params are immutable."""
         key = (id(params), self.device.variant(batch))
-        found = self._constants.get(key)  # read once: another thread may put its own there
+        found = self._constants.get(key)  # read once: another thread may replace it
         if found is None:
             self.check(params)
             with self.device.settled():
                 made = prepare(params, self.options, batch, self.threads, self.device)
-            found = self._constants[key] = (params, made)  # holds on to params, so that its id stays its own
+            found = self._constants[key] = (params, made)  # the reference to params keeps its id unique
             while len(self._constants) > KEPT:
                 self._constants.popitem(last=False)
         return found[1]
 
     def constants_along(self, params: Params, batch: int, d: Direction | None) -> dict[str, Any]:
-        """Constants as arguments of a kernel, with their tangents where parameters have some."""
+        """Return constants as kernel arguments, with their tangents if the direction has parameters."""
         found = {"const": self.constants(params, batch)}
         if d is not None and d.params is not None:
             with self.device.settled():
@@ -136,7 +150,7 @@ class Engine:
         return found
 
     def check(self, params: Params) -> None:
-        """Refuse numbers that no physics can be made of, and what the model has no rows for."""
+        """Raise InputError for parameters out of range, or for fields that the contact law does not support."""
         check_params(params)
         check_structure(params, restitution=self.law.restitution, shared_stops=self.law.shared_stops)
         check_windows(params, self.measured_pairs)
@@ -148,7 +162,7 @@ class Engine:
         return tuple(zip(found.a, found.b, strict=True))
 
     def known_params(self, flat: np.ndarray) -> Params | None:
-        """Params with these numbers whose constants are kept, if there are any."""
+        """Return cached Params with the same values; None if there are none."""
         for params, _ in list(self._constants.values()):
             if params.flat.shape == flat.shape and np.array_equal(params.flat, flat):
                 return params
@@ -170,36 +184,36 @@ class Engine:
     # -- kernels -----------------------------------------------------------------------------------------------------
     @cached_property
     def contact_names(self) -> tuple[tuple[str, str], ...]:
-        """The two shapes of every point that may touch."""
+        """Names of the two shapes of every candidate contact point."""
         return contact_names(self.model)
 
     @cached_property
     def contact_integers(self) -> dict[str, Any]:
-        """The integers that all kernels with constraints share."""
+        """Integer arguments of all kernels with constraint rows."""
         room = self.contact_room
         options = self.options if room is None else replace(self.options, max_contacts=room)
         return self.law.integers(self.model, options, self.device.dtype)
 
     @cached_property
     def names_pairs(self) -> bool:
-        """Whether steps note pairs that press where no joint moves, and reading them does not mean to wait for a GPU."""
+        """True if steps report contacts that no joint can move apart; False on a GPU, where reading them would wait."""
         return self.constrained and isinstance(self.device, Host) and "stiff" in self.law.features(self.model)
 
     @cached_property
     def table_may_be_full(self) -> bool:
-        """Whether more points could be near at a time than there is room for."""
+        """True if there can be more simultaneous contact points than the contact buffer holds."""
         if not self.constrained:
             return False
         room, points = self.law.room(self.contact_integers)
         return bool(room < points)
 
     def contact_arguments(self, backward: bool) -> dict[str, Any]:
-        """What constraints add to the arguments of a kernel."""
+        """Return the kernel arguments of constraint rows."""
         integers = self.contact_integers
         return integers | self.law.scratch(self.model, integers, self.options, self.device.dtype, backward)
 
     def features(self, params: Params, *, constrained: bool = True) -> Features:
-        """Features of the model and of parameters that kernels are compiled for; constrained: with the constraint rows."""
+        """Return the features of model and parameters that kernels are compiled for. constrained: with constraint rows."""
         model, names = self.model, self.model.features | params.features
         names |= {"actuators"} if model.nu else set()
         names |= {"lone_link"} if lone_links(model).any() else set()
@@ -209,7 +223,7 @@ class Engine:
         return Features(names, routines_of(model), solids_of(model))
 
     def key(self, inputs: Inputs, backward: bool, **flags: Any) -> tuple[KernelKey, dict[str, int]]:
-        """What a kernel for inputs of this kind is made for, and the sizes of its workspace."""
+        """Return the key that a kernel for such inputs is compiled for, and the sizes of its workspace."""
         wrench = inputs.wrench is not None
         work = Workspace.sizes(self.model, self.options, backward, wrench)
         target, own = self.device.target(inputs.batch), inputs.params.batch is not None
@@ -227,8 +241,15 @@ class Engine:
         scratch: dict[str, int] | None = None,
         **flags: bool,
     ) -> Any:
-        """A kernel with what does not change from call to call in place. flags: those of `KernelKey`; scratch: sizes of what
-        it needs beside the workspace."""
+        """Return a kernel bound to the arguments that are the same in every call.
+
+        Args:
+          maker: maker(key) returns the kernel.
+          inputs: Inputs of the rollout.
+          backward: Size the workspace for a backward pass.
+          scratch: Sizes of work arrays beside the workspace, by name.
+          flags: Flags of `KernelKey`.
+        """
         variant = self.device.variant(inputs.batch)
         name = (
             maker,
@@ -248,16 +269,16 @@ class Engine:
         return found
 
     def forget_kernels(self) -> None:
-        """Bind all kernels anew: for whoever measures what that costs."""
+        """Drop all bound kernels, for benchmarks that measure the cost of binding."""
         self._bound.clear()
 
     @property
     def kernels(self) -> list[Any]:
-        """All kernels that were bound so far."""
+        """All bound kernels."""
         return list(self._bound.values())
 
     def inputs_of(self, inputs: Inputs, first: int, end: int) -> dict[str, Any]:
-        """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
+        """Return controls and wrenches of steps first .. end, as (B, ...) arrays."""
 
         def batch_first(x: Any, own: int) -> Any:
             if x.ndim > own:
@@ -270,7 +291,7 @@ class Engine:
         return out
 
     def along(self, arguments: dict[str, Any], d: Direction | None, first: int = 0, end: int = 1) -> dict[str, Any]:
-        """Arguments of a kernel of the steps first .. end, with their tangents along a direction, if there is one."""
+        """Return kernel arguments of steps first .. end, with their tangents if there is a direction."""
         if d is None:
             return arguments
         found = dict(arguments)
@@ -282,13 +303,21 @@ class Engine:
         return found
 
     def room(self, d: Direction | None, **shapes: tuple[int, ...]) -> dict[str, Any]:
-        """Uninitialized arrays for results, and for their tangents along a direction, if there is one."""
+        """Return uninitialized arrays for results, and for their tangents if there is a direction."""
         names = [*shapes] if d is None else [*shapes, *(f"d_{name}" for name in shapes)]
         return {name: self.device.empty(shapes[name.removeprefix("d_")]) for name in names}
 
     def sliced(self, what: str, count: int, robot_steps: int, run: Callable[[int, int], None]) -> None:
-        """run(a, b) over 0 .. count in slices of about SLICE seconds, between which Ctrl-C is heard; robot_steps: steps of all
-        robots in each of `count`. A GPU is not waited for, and NumPy listens anyway."""
+        """Call run(a, b) over 0 .. count in slices of about SLICE seconds; Ctrl-C interrupts between slices.
+
+        On a GPU, which is not waited for, and on the NumPy backend there is one slice.
+
+        Args:
+          what: Kind of work, for the measured time of a step.
+          count: Number of units of work.
+          robot_steps: Steps of all batch elements per unit.
+          run: The work.
+        """
         if not self.deaf:
             if count:
                 run(0, count)
@@ -305,18 +334,23 @@ class Engine:
 
     # -- forward -----------------------------------------------------------------------------------------------------
     def new_status(self, batch: int) -> Any:
-        """What rollouts keep of their constraints over all steps: worst violation, and LOST where a contact found no place or
-        the number of a pair that presses where no joint moves."""
+        """Return the status array (B, 2) of a rollout, zero.
+
+        Its columns are the largest solver residual, and LOST where the contact buffer overflowed or else 1 + the number of
+        a pair of shapes that touch where no joint can move them apart.
+        """
         return self.device.zeros((batch, 2))
 
     def empty_states(self, *lead: int) -> State:
-        """Room for states with these leading axes."""
+        """Return uninitialized states with these leading axes."""
         m = self.model
         return State(*(self.device.empty((*lead, n)) for n in (m.nq, m.nv, m.na)[: 3 if m.na else 2]))
 
     def begun(self, start: State, rows: int) -> State:
-        """Room for so many rows of states, the first of them written; where that is a lot, some robots at a time, as memory
-        that is new takes long to be touched and Ctrl-C is not heard meanwhile."""
+        """Return uninitialized states (B, rows, n) with the first row written.
+
+        Large arrays are written in slices of batch elements: the first write to new memory is slow, and blocks Ctrl-C.
+        """
         states = self.empty_states(len(start.q), rows)
         for x, x0 in zip(states, start, strict=True):
             some = max(1, TOUCHED * len(x0) // max(1, x.nbytes)) if self.deaf else len(x0)
@@ -325,11 +359,11 @@ class Engine:
         return states
 
     def extend(self, inputs: Inputs, states: State, t: int, status: Any, steps: int = 1) -> None:
-        """Fill so many rows of the states (B, T+1, n) from row t on."""
+        """Simulate steps from row t of the states (B, T+1, n), and write the rows after it."""
         self._rollout(inputs, states.map(lambda x: x[:, t:]), t, (steps, 1), status)
 
     def states(self, inputs: Inputs, start: State, span: tuple[int, int], every: int, status: Any) -> State:
-        """The states at steps first, first + every, ... and end, of span = (first, end): arrays (B, rows, n)."""
+        """Return states (B, rows, n) at steps first, first + every, ... and end, where span = (first, end)."""
         first, end = span
         whole, rest = divmod(end - first, every)
         states = self.begun(start, 1 + whole + (rest > 0))
@@ -340,13 +374,13 @@ class Engine:
         return states
 
     def advance(self, inputs: Inputs, start: State, span: tuple[int, int], status: Any) -> State:
-        """The state at the end of span = (first, end) from that at its beginning."""
+        """Return the state at the end of span = (first, end) from that at its beginning."""
         return self.states(inputs, start, span, max(1, span[1] - span[0]), status).map(lambda x: x[:, -1].copy())
 
     def rollout(
         self, inputs: Inputs, start: State, plan: CheckpointPlan, status: Any
     ) -> tuple[dict[int, State], State]:
-        """States that a plan keeps, by block, and a copy of the last; see `Trajectory.kept`."""
+        """Return the states that a plan keeps, by block, and a copy of the last state; see `Trajectory.kept`."""
         block, T, kept = plan.block, inputs.steps, dict[int, State]()
         if plan.keeps_all:
             kept[0] = self.states(inputs, start, (0, T), block, status)
@@ -358,7 +392,15 @@ class Engine:
         return kept, self.advance(inputs, at, (last * block, T), status)
 
     def _rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
-        """Rows of the states after the first, at step `first`; stretches: how many, and steps of each."""
+        """Write all rows of the states after the first. A contact buffer that overflowed is enlarged if `table_grows`.
+
+        Args:
+          inputs: Inputs of the rollout.
+          states: States (B, rows, n), the first row given.
+          first: Step of the first row.
+          stretches: Number of rows to write, and steps between two rows.
+          status: See `new_status`.
+        """
         before = status.copy() if self.table_grows else None
         self._run_rollout(inputs, states, first, stretches, status)
         while before is not None and self._enlarge_table(status):
@@ -367,7 +409,7 @@ class Engine:
         self.check_table(status)
 
     def _run_rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
-        """The same with the contact buffer as it is."""
+        """Write all rows of the states after the first, with the current contact buffer."""
         count, length = stretches
         strided = length > 1
         kernel = self.bound(rollout_kernel, inputs, False, strided=strided)
@@ -388,11 +430,11 @@ class Engine:
 
     @property
     def table_grows(self) -> bool:
-        """Whether a rollout that runs out of contacts is made again with room for more: where max_contacts was not chosen."""
+        """True if a rollout with too many contacts runs again with a larger buffer: on the CPU, if max_contacts is None."""
         return self.options.max_contacts is None and isinstance(self.device, Host) and self.table_may_be_full
 
     def _enlarge_table(self, status: Any) -> bool:
-        """Double the contact buffer if a contact was lost; return whether it was."""
+        """Double the contact buffer and return True if it overflowed."""
         _, points = self.law.room(self.contact_integers)
         room = self.contact_room or self.options.contact_limit
         if not (status[:, 1] >= LOST).any() or room >= points:
@@ -404,18 +446,21 @@ class Engine:
         return True
 
     def check_table(self, status: Any) -> None:
-        """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
+        """Raise ContactError if the contact buffer overflowed; warn of contacts without effect.
+
+        Nothing is read from a GPU where an overflow is impossible, to avoid a wait.
+        """
         if not self.table_may_be_full and not self.names_pairs:
             return
-        told = self.device.host(status[:, 1])
-        full = np.flatnonzero(told >= LOST)
+        codes = self.device.host(status[:, 1])
+        full = np.flatnonzero(codes >= LOST)
         if len(full):
             raise ContactError(self.full_sentence(full[0], self.device.together(len(status))))
-        for k in np.unique(told[told > 0.0]) if self.names_pairs else ():
+        for k in np.unique(codes[codes > 0.0]) if self.names_pairs else ():
             warn(self.idle_sentence(int(k) - 1))
 
     def idle_sentence(self, k: int) -> str:
-        """Warning of a pair of shapes that presses where no joint moves."""
+        """Text of the warning of a pair of shapes that touch where no joint can move them apart."""
         pairs, shapes = candidates(self.model), self.model.shapes
         names = [shapes.names[i] for i in (pairs.a[k], pairs.b[k])]
         bodies = [("world", *self.model.bodies)[shapes.body[i] + 1] for i in (pairs.a[k], pairs.b[k])]
@@ -426,7 +471,7 @@ class Engine:
         )
 
     def full_sentence(self, robot: int, lanes: int) -> str:
-        """What an error of a table that is full says; lanes: how many robots share it."""
+        """Text of the error of a contact buffer that overflowed. lanes: number of batch elements that share it."""
         beside = f", together with the others of its pack of {lanes} (lanes=1: alone)" if lanes > 1 else ""
         return (
             f"robot {robot}{beside} has more points in or near contact than max_contacts={self.options.contact_limit} allows "
@@ -434,7 +479,7 @@ class Engine:
         )
 
     def rollout_jvp(self, inputs: Inputs, states: State, d: Direction) -> State:
-        """Tangents (B, T+1, n) of all states of a rollout."""
+        """Return tangents (B, T+1, n) of all states of a rollout."""
         batch, T = inputs.batch, inputs.steps
         moved = states.map(lambda x: self.device.zeros((batch, T + 1, x.shape[-1])))
         for first, whole in zip(d[:3], moved, strict=False):
@@ -452,7 +497,7 @@ class Engine:
         return moved
 
     def jacobian(self, inputs: Inputs, state: State, d: Direction | None = None) -> tuple[Any, Any, Any]:
-        """A and B of the first step, or their tangents along a direction, and its violation."""
+        """Return A and B of the first step, or their tangents along a direction, and the solver residual (B,)."""
         m, batch, status = self.model, inputs.batch, self.new_status(inputs.batch)
         n = 2 * m.nv + m.na
         scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
@@ -471,7 +516,7 @@ class Engine:
         return found["A"], found["B"], status[:, 0]
 
     def contacts(self, inputs: Inputs, states: State, d: Direction | None = None) -> Any:
-        """A row of REPORT for every point that may touch and every step, (B, T, points, 16); or their tangents."""
+        """Return contact records (B, T, points, REPORT.size) of every candidate contact point and step, or their tangents."""
         points, T, batch = len(self.contact_names), inputs.steps, inputs.batch
         found = self.room(d, out=(batch, T, points, REPORT.size))
         self._bound_along(contacts_kernel, inputs, False, {"row": points * REPORT.size}, d)(
@@ -487,14 +532,14 @@ class Engine:
     def _bound_along(
         self, maker: Any, inputs: Inputs, backward: bool, scratch: dict[str, int], d: Direction | None
     ) -> Any:
-        """A bound kernel, or its forward mode along a direction."""
+        """Return a bound kernel, or that of its forward mode if there is a direction."""
         if d is None:
             return self.bound(maker, inputs, backward, scratch)
         return self.bound(TANGENTS[maker], inputs, backward, scratch, **d.flags)
 
     # -- queries -----------------------------------------------------------------------------------------------------
     def query(self, name: str, state: State, x: Any, params: Params, d: Direction | None = None) -> Any:
-        """A function of many states, (n, size), or its tangent along a direction."""
+        """Return a function of many states, (B, size), or its tangent along a direction."""
         count = len(state.q)
         found = self.room(d, out=(count, QUERIES[name].size(self.model)))
         maker, flags = query_kernel, dict[str, Any]()
@@ -507,14 +552,21 @@ class Engine:
     def query_vjp(
         self, name: str, state: State, x: Any, params: Params, out_bar: Any, with_params: bool = True
     ) -> QueryBars:
-        """The adjoint of a query."""
+        """Return the cotangents of the inputs of a query for that of its output."""
         return self._query_vjp(name, (state, x, params), (out_bar,), None, with_params)
 
     def query_vjp_jvp(
         self, name: str, given: tuple[State, Any, Params], bars: tuple[Any, Any], d: Direction, with_params: bool
     ) -> QueryBars:
-        """Tangents of the cotangents of a query, along a direction of its inputs and of its cotangent; bars: that and its
-        tangent."""
+        """Return tangents of the cotangents of a query, along a direction of its inputs and of its cotangent.
+
+        Args:
+          name: Name of the query.
+          given: State, input and parameters.
+          bars: Cotangent of the output, and its tangent.
+          d: Direction of the inputs.
+          with_params: Compute the tangent of the gradient of parameters.
+        """
         return self._query_vjp(name, given, bars, d, with_params)
 
     def _query_vjp(
@@ -558,7 +610,10 @@ class Engine:
         with_params: bool,
         **flags: bool,
     ) -> Any:
-        """The adjoint of a query; without the gradient of parameters that of constants is scratch."""
+        """Return the bound adjoint of a query.
+
+        Without the gradient of parameters the cotangent of constants is a work array.
+        """
         scratch = {} if with_params else {"const_bar": constants_size(self.model, bars=True)}
         return self.query_kernel(maker, name, batch, params, scratch, with_params=with_params, **flags)
 
@@ -576,7 +631,7 @@ class Engine:
         scratch: dict[str, int] | None = None,
         **flags: bool,
     ) -> Any:
-        """The kernel of a query, with what does not change from call to call in place; see `bound`."""
+        """Return the kernel of a query bound to the arguments that are the same in every call."""
         query, own = QUERIES[name], params.batch is not None
         constrained = self.constrained and query.constrains(self.model, self.options)
         features = self.features(params, constrained=constrained)

@@ -1,7 +1,7 @@
-"""The calls of a Simulator as functions of a framework's arrays, under the same names and with the same arguments.
+"""Methods of Simulator as functions of arrays of a framework, with the same names and arguments.
 
-A framework subclasses `Functions`: it defines its arrays and how a record of a function (`function`) becomes one that it can
-differentiate. `artigrad.torch` and `artigrad.jax` do; all else is here.
+A framework subclasses `Functions` and defines its array operations and how a function record (`function`) becomes a
+differentiable operation. `artigrad.torch` and `artigrad.jax` do this.
 """
 
 from __future__ import annotations
@@ -31,19 +31,32 @@ from .step_functions import CHECKPOINTED_ROLLOUT, CONTACTS, LINEARIZE, ROLLOUT, 
 class Functions(ABC):
     """Differentiable functions of states, controls, wrenches and physical parameters.
 
-    sim: a Simulator. state: State(q, v) or State(q, v, act), or any such tuple; q (..., nq), v (..., nv) and act (..., na) of
-    the simulator's dtype, on its device, with any leading axes. u (..., nu), wrench (..., nb, 6): leading axes broadcast, so
-    that what has none is everyone's. u left out is zero. params: fields of `Params` by name (a field shaped as in `Params`, or
-    with all leading axes before it), or a Params; what is left out is the simulator's own. Gradients of q are ambient: a
-    quaternion may have any length near one and stands for the rotation of q/|q|. All functions have
-    forward mode too, and all but `sensors`, `linearize` and rollouts with checkpoints forward over reverse, which gives
-    products with Hessians; of a model with activations there is reverse mode alone.
+    Arguments of all functions:
+      sim: A Simulator.
+      state: State(q, v), State(q, v, act), or such a tuple: q (..., nq), v (..., nv), act (..., na), of the simulator's
+        dtype and on its device.
+      u: Controls (..., nu). None: zero.
+      wrench: External wrenches (..., nb, 6): force, then torque, world axes, at the center of mass. None: zero.
+      params: Arrays by name of a field of `Params`, shaped as in `Params` or with all leading axes before it; or a Params.
+        Fields that are left out have the simulator's values.
+
+    Leading axes broadcast. Gradients of q are ambient: a quaternion may have any norm near 1 and represents the rotation of
+    q/|q|. All functions have forward mode. All but `linearize`, `sensors` and rollouts with checkpoints have forward
+    over reverse mode, which gives Hessian-vector products. Models with activations have reverse mode only.
     """
 
     # -- steps -------------------------------------------------------------------------------------------------------
     @checked
     def step(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None) -> State:
-        """The state one dt later, under controls u (..., nu) and external wrenches (..., nb, 6)."""
+        """Return the state one time step later.
+
+        Args:
+          sim: A Simulator.
+          state: Current state.
+          u: Controls (..., nu).
+          params: Parameters.
+          wrench: External wrenches (..., nb, 6).
+        """
         given = self._inputs(sim, state, u, wrench)
         return State(*self._call(call_of(STEP, sim), given, params))
 
@@ -62,13 +75,20 @@ class Functions(ABC):
         hold: int = 1,
         gradient_options: GradientOptions | None = None,
     ) -> State:
-        """All states, q (..., T+1, nq), v (..., T+1, nv) and act (..., T+1, na), from `state` under controls u (..., T, nu).
+        """Return all states of a rollout: q (..., T+1, nq), v (..., T+1, nv) and act (..., T+1, na).
 
-        steps: in place of u, for zero control. wrench: (..., T, nb, 6). checkpoints: EveryKth(k) or Binomial(memory=...)
-        give the last state alone, (..., nq) and (..., nv); nothing but the inputs is kept then, and the backward pass
-        runs the rollout again, keeping as many states as they say. hold: for how many steps each of the T controls and
-        wrenches is held (frame skip), so that there are hold T + 1 states. gradient_options: conditioning of the backward
-        pass, as in `Simulator.vjp`.
+        Args:
+          sim: A Simulator.
+          state: First state.
+          u: Controls (..., T, nu).
+          steps: T, for zero control, in place of u.
+          params: Parameters.
+          wrench: External wrenches (..., T, nb, 6).
+          checkpoints: EveryKth(k) or Binomial(memory=...). Only the last state is returned, (..., nq) and (..., nv), and
+            only the inputs are stored; the backward pass runs the rollout again and stores the states that the policy
+            keeps.
+          hold: Number of steps for which each control and wrench is held (frame skip); there are hold T + 1 states.
+          gradient_options: Conditioning of the backward pass, as in `Simulator.vjp`.
         """
         if u is None:
             if not is_whole(steps, 0):
@@ -94,47 +114,61 @@ class Functions(ABC):
     def contacts(
         self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None
     ) -> Contacts:
-        """Forces (..., points, 3), places and gaps of all points that may touch (`sim.contact_names`), in the step that begins
-        at `state` under u. Forces have gradients, places and gaps have none. Of a whole rollout: pass the states it went
-        through but the last, `State(q[..., :-1, :], v[..., :-1, :])`, and its controls."""
+        """Return contact forces, positions and distances in the step that begins at `state`.
+
+        There is one row for each candidate contact point, named by `sim.contact_names`. Only `force` is differentiable. For
+        a whole rollout pass its states without the last, `State(q[..., :-1, :], v[..., :-1, :])`, and its controls.
+        """
         if not sim.contact_names:
             raise InputError(f"'{sim.model.name}' has no shapes that may touch")
         return Contacts(*self._call(call_of(CONTACTS, sim), self._inputs(sim, state, u, wrench), params))
 
     @checked
     def linearize(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> tuple[Any, Any]:
-        """(A, B): Jacobians (..., n, n) and (..., n, nu) of one step on the tangent space, dx' = A dx + B du with
-        x = (q, v, act), n = 2 nv + na. They have no gradient themselves."""
+        """Return (A, B), the Jacobians of one step on the tangent space: dx' = A dx + B du with x = (q, v, act).
+
+        A is (..., n, n) and B (..., n, nu), n = 2 nv + na. The Jacobians have no gradient.
+        """
         A, B = self._call(call_of(LINEARIZE, sim), self._inputs(sim, state, u), params)
         return A, B
 
     # -- functions of a state ------------------------------------------------------------------------------------------
     @checked
     def outputs(self, sim: Simulator, state: Any, *, params: Any = None) -> Outputs:
-        """Poses and velocities of bodies and sites, centre of mass and energies."""
+        """Return poses and velocities of bodies and sites, center of mass and energies."""
         return Outputs(*self._call(call_of(OUTPUTS, sim), self.given(sim, state), params)).of(sim.model)
 
     @checked
     def sites(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
-        """Positions of all sites in the world, (..., ns, 3)."""
+        """Return positions of all sites, m, world frame, (..., ns, 3)."""
         return self.outputs(sim, state, params=params).site_position
 
     @checked
     def sensors(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> dict[str, Any]:
-        """What the model's sensors read, by name: (..., n). u: the controls of the coming step, over which an accelerometer
-        takes its mean."""
+        """Return readings of all sensors by name, (..., n).
+
+        Args:
+          sim: A Simulator.
+          state: States.
+          u: Controls of the coming step, over which an accelerometer averages under the hard law.
+          params: Parameters.
+        """
         call = call_of(SENSORS, sim)
         return dict(zip(call.outputs, self._call(call, self._inputs(sim, state, u), params), strict=True))
 
     @checked
     def mass_matrix(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
-        """M(q) (..., nv, nv), armature included."""
+        """Return the mass matrix M(q) (..., nv, nv), with armature."""
         (M,) = self._call(call_of(MASS_MATRIX, sim), self.given(sim, state), params)
         return M
 
     def reweighted(self, sim: Simulator, params: Any) -> dict[str, Any]:
-        """`params`, a mapping from names of fields to arrays, with the weights of constraints made anew of them, as
-        `Params.reweighted` does; gradients go through it, in reverse mode."""
+        """Return `params` with inverse weights computed from them, as `Params.reweighted` does; differentiable in reverse mode.
+
+        Args:
+          sim: A Simulator.
+          params: Arrays by name of a field of `Params`.
+        """
         fields = self._fields(params)
         if not isinstance(fields, Mapping) or isinstance(fields, Params):
             raise InputError("this takes a mapping from names of fields to arrays; of Params take params.reweighted()")
@@ -147,24 +181,29 @@ class Functions(ABC):
 
     @checked
     def inverse_dynamics(self, sim: Simulator, state: Any, a: Any, *, params: Any = None) -> Any:
-        """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
+        """Return joint forces M a + c(q, v) (..., nv) for joint accelerations a (..., nv).
+
+        They contain gravity, inertia and armature, but no damping and no springs.
+        """
         if a is None:
-            raise InputError("a, the joint accelerations, are needed: zeros for a robot that moves on evenly")
+            raise InputError("a, the joint accelerations, are needed: zeros for constant joint velocities")
         given = self.given(sim, state, a=(a, (sim.model.nv,)))
         (force,) = self._call(call_of(INVERSE_DYNAMICS, sim), given, params)
         return force
 
     @checked
     def forward_dynamics(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> Any:
-        """Joint accelerations (..., nv) under controls u (..., nu), all damping explicit; contact, limits and dry friction are
-        left out."""
+        """Return joint accelerations (..., nv) under controls u (..., nu), with all damping explicit.
+
+        Contact, limits and dry friction are left out.
+        """
         (a,) = self._call(call_of(FORWARD_DYNAMICS, sim), self._inputs(sim, state, u), params)
         return a
 
-    # -- what a framework says -----------------------------------------------------------------------------------------
+    # -- operations of a framework -------------------------------------------------------------------------------------
     @abstractmethod
     def _array(self, sim: Simulator, name: str, x: Any) -> Any:
-        """An array of the framework, of the simulator's dtype and on its device; an error for another."""
+        """Return an array of the framework, or raise InputError if its dtype or device is not the simulator's."""
 
     @abstractmethod
     def _zeros(self, sim: Simulator, shape: Axes) -> Any: ...
@@ -177,25 +216,25 @@ class Functions(ABC):
 
     @abstractmethod
     def _wide(self, x: Any) -> Any:
-        """Numbers of parameters as an array of the framework: float64 where it has that."""
+        """Return parameter values as an array of the framework, float64 where it is supported."""
 
     @abstractmethod
     def _apply(self, call: Call, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """`forward` of the call with its adjoint registered. The last of the inputs is the parameters."""
+        """Return the outputs of a call, with its adjoint registered. The last input is the parameters."""
 
     def _fields(self, params: Any) -> Any:
-        """A mapping from names of fields to arrays, if there are other ways to say that."""
+        """Return arrays by field name. Frameworks with other forms of parameters override it."""
         return params
 
     # -- inputs --------------------------------------------------------------------------------------------------------
     def _held(self, x: Any, hold: int, own: int) -> Any:
-        """Every entry along time for so many steps; own: axes from time on."""
+        """Return x with each entry along time repeated `hold` times; own: number of axes from time on."""
         lead, (steps, *rest) = x.shape[: x.ndim - own], x.shape[x.ndim - own :]
         wide = self._broadcast(x.reshape(*lead, steps, 1, *rest), (*lead, steps, hold, *rest))
         return wide.reshape(*lead, steps * hold, *rest)
 
     def _inputs(self, sim: Simulator, state: Any, u: Any, wrench: Any = None, *, time: int = 0) -> dict[str, Any]:
-        """State, controls and wrenches; `time` axes stand before the own ones of the last two."""
+        """Return state, controls and wrenches, validated; `time`: number of time axes of the last two."""
         if not isinstance(sim, Simulator):
             raise InputError(f"the first argument is a Simulator, not {type(sim).__name__}")
         u = self._zeros(sim, (sim.model.nu,)) if u is None else u
@@ -206,8 +245,14 @@ class Functions(ABC):
         return given
 
     def given(self, sim: Simulator, state: Any, *, time: int = 0, **more: tuple[Any, Axes]) -> dict[str, Any]:
-        """Arrays by name, each checked, all with the same leading axes. more: array and own axes of what comes beside the
-        state."""
+        """Return validated arrays by name, broadcast to the same leading axes.
+
+        Args:
+          sim: A Simulator.
+          state: States.
+          time: Number of time axes of the arrays in `more`.
+          more: Array and shape of one batch element of each input beside the state.
+        """
         if not isinstance(sim, Simulator):
             raise InputError(f"the first argument is a Simulator, not {type(sim).__name__}")
         (q, v, act), m = parts_of(state), sim.model
@@ -240,7 +285,7 @@ class Functions(ABC):
         return self._apply(call, tuple(flat if name == "params" else given[name] for name in call.inputs))
 
     def flat(self, sim: Simulator, params: Any, lead: Axes) -> Any:
-        """All parameters as one array, (n,) or (*lead, n); None for the simulator's own."""
+        """Return all parameters as one array, (n,) or (*lead, n); None for the simulator's."""
         fields = self._fields(params)
         if fields is None:
             return None
@@ -259,7 +304,7 @@ class Functions(ABC):
 
 
 def _together(leads: dict[str, Axes]) -> Axes:
-    """What these leading axes broadcast to."""
+    """Return the axes that these leading axes broadcast to."""
     shapes = list(leads.values())
     if shapes.count(shapes[0]) == len(shapes):
         return shapes[0]

@@ -1,4 +1,4 @@
-"""gradcheck: compares every gradient of a robot with central differences, prints a table, returns the figures."""
+"""Comparison of all gradients of a rollout with finite differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..model.state import State
 from .checks import UNIT_TOLERANCE
 from .simulator import Simulator
 
-NUMBERS = 4_000_000  # of parameters that are held at a time
+NUMBERS = 4_000_000  # parameter values in memory at a time
 STEPS = (
     1e-4,
     1e-5,
@@ -26,18 +26,25 @@ STEPS = (
     1e-10,
     1e-3,
     1e-2,
-)  # fine beside kinks of contact, coarse for what drowns in rounding
-STRUCTURAL = ("dry_friction", "tendon_dry_friction", "restitution")  # zero means that there is none, nor a row for it
+)  # small ones for points near kinks of contact, large ones for entries below the rounding error
+STRUCTURAL = ("dry_friction", "tendon_dry_friction", "restitution")  # 0: no constraint row
 HALVED = (
     "friction",
     "torsional_friction",
     "rolling_friction",
-)  # a pair has the larger; of two equal ones each is a half
+)  # the larger of a pair; the gradient of equal ones is halved
 
 
 class Check(NamedTuple):
-    """One row: how far the gradient is from finite differences, relative to its largest entry, or to a hundredth of the largest
-    with respect to velocities if that is more."""
+    """Result for one input.
+
+    Attributes:
+      what: Name of the input or parameter.
+      entries: Number of entries compared.
+      largest: Largest magnitude of the gradient.
+      error: Largest deviation from finite differences, relative to `largest`, or to a hundredth of the largest gradient
+        with respect to velocities if that is more.
+    """
 
     what: str
     entries: int
@@ -57,20 +64,34 @@ def gradcheck(
     state: State | None = None,
     entries: int | None = None,
 ) -> list[Check]:
-    """Check the gradients of a `steps`-step rollout to q0, v0, act0, u and every parameter on random states.
+    """Check the gradients of a rollout with respect to q0, v0, act0, u and every parameter.
 
-    The loss is a random linear function of all states. Differences are extrapolated from two step sizes, central ones and those
-    to either side, and of several such pairs, coarse to fine, the best counts: their own error is about 1e-9 where motion is
-    smooth, and at a kink, where a contact is just made, a gradient is that of one side. state: where to check, in place of
-    random states; say, a state in contact. entries: how many of each input are checked at most, those with the largest
-    gradients and as many others; by default all unless there are very many. Raises ArithmeticError if a relative error is
-    above `tolerance`.
+    The loss is a random linear function of all states. Finite differences are extrapolated from two step sizes, central and
+    one-sided ones, for several such pairs of steps; the closest one counts. Their own error is about 1e-9 where the rollout
+    is smooth. At a kink, where a contact is just made, the gradient is one-sided.
+
+    Args:
+      model_or_sim: Model, or Simulator with dtype="f64".
+      steps: Number of steps of the rollout.
+      samples: Number of random states.
+      seed: Seed of states, controls and loss.
+      tolerance: Largest relative error.
+      show: Print a table.
+      state: State to check at, in place of random ones; for example one in contact.
+      entries: Maximum number of entries per input: those with the largest gradients and as many others. None: all, unless
+        there are very many.
+
+    Returns:
+      One row per input.
+
+    Raises:
+      ArithmeticError: A relative error is above `tolerance`.
     """
     sim = Simulator(model_or_sim) if isinstance(model_or_sim, Model) else model_or_sim
     if not isinstance(sim, Simulator):
         raise InputError(f"gradcheck takes a Model or a Simulator, not {type(sim).__name__}")
     if sim.dtype != "f64":
-        raise InputError("gradcheck needs dtype='f64': finite differences of f32 numbers say nothing")
+        raise InputError("gradcheck needs dtype='f64': finite differences in f32 are too inaccurate")
     for what, value, least in (("steps", steps, 1), ("samples", samples, 1), ("seed", seed, 0)):
         if value < least:
             raise InputError(f"{what} of gradcheck is a whole number, at least {least}, not {value}")
@@ -79,7 +100,7 @@ def gradcheck(
     if state is not None:
         checked_state, batched = sim.checks.state(state)
         if batched:
-            raise InputError("the state of gradcheck is that of one robot, without a batch axis")
+            raise InputError("the state of gradcheck has no batch axis")
         state = checked_state.map(lambda x: x[0])
     rng = np.random.default_rng(seed)
     worst: dict[str, Check] = {}
@@ -99,14 +120,14 @@ def gradcheck(
         raise ArithmeticError(
             "gradients differ from finite differences: "
             + ", ".join(f"{r.what} {r.error:.1e}" for r in bad)
-            + f"; the nearest contact or limit was {margin:.0e} m/s from another zone of its law, or from other features"
-            + " of its shapes (health.switch_margin)"
+            + f"; the nearest contact or limit was {margin:.0e} m/s from another regime or from other contact features"
+            + " (health.switch_margin)"
         )
     return rows
 
 
 def random_state(model: Model, rng: np.random.Generator, batch: int | None = None) -> State:
-    """A state around the model's keyframe: positions moved at random, random velocities and activations."""
+    """Return a random state near the model's keyframe."""
     lead = () if batch is None else (batch,)
     q0 = model.keyframe().q
     q = tangent.integrate(model, np.broadcast_to(q0, (*lead, model.nq)), 0.5 * rng.normal(size=(*lead, model.nv)))
@@ -117,7 +138,7 @@ def random_state(model: Model, rng: np.random.Generator, batch: int | None = Non
 def _one_sample(
     sim: Simulator, steps: int, rng: np.random.Generator, start: State | None, tolerance: float, most: int | None
 ) -> tuple[list[Check], float]:
-    """All rows at one state, and how near its motion was to a kink, m/s."""
+    """Return results of all inputs at one state, and the smallest switch margin of the rollout, m/s."""
     m = sim.model
     state = random_state(m, rng) if start is None else State(*start).map(lambda x: np.array(x, dtype=float))
     u = 0.5 * rng.normal(size=(steps, m.nu))
@@ -130,7 +151,7 @@ def _one_sample(
         return sum(np.sum(x * bar, (1, 2)) for x, bar in zip(traj.every_state(), bars, strict=True))
 
     def vary(what: str, entries: np.ndarray, scale: np.ndarray, step: float) -> list[np.ndarray]:
-        """Differences of the loss along some entries of an input, extrapolated from two step sizes: central, to either side."""
+        """Return central, forward and backward differences of the loss along entries of an input, extrapolated."""
         along, out = np.zeros((len(entries), scale.size)), []
         along[np.arange(len(entries)), entries] = scale[entries]
         for h in (2 * step, step):
@@ -138,7 +159,7 @@ def _one_sample(
             if what in STRUCTURAL:
                 moves = moves * (sim.params[what].ravel() > 0)
             if any(what in names and kind not in m.features for kind, names in EXTRAS.items()):
-                moves = moves * 0.0  # a model has them or not
+                moves = moves * 0.0  # features are fixed by the model
             n = len(moves)
             start = state.map(lambda x, n=n: np.repeat(x[None], n, 0))  # type: ignore[misc]
             us, params = np.repeat(u[None], n, 0), sim.params
@@ -159,7 +180,7 @@ def _one_sample(
     rows = []
     floor = max(
         1e-3, 1e-2 * float(np.abs(grad.v0).max(initial=0.0))
-    )  # smaller gradients drown in the rounding of the motion
+    )  # smaller gradients are below the rounding error of the rollout
     inputs: list[tuple[str, np.ndarray, np.ndarray]] = [
         ("q0", state.q, grad.q0),
         ("v0", state.v, grad.v0),
@@ -178,8 +199,8 @@ def _one_sample(
         off, largest = np.full(len(entries), np.inf), float(np.abs(found).max())
         enough = 0.01 * min(tolerance, 1e-6) * max(largest, floor)
         for step in STEPS:
-            left = np.flatnonzero(~(off <= enough))  # those that no difference has met yet
-            if not len(left) or (what == "q0" and 2 * step > UNIT_TOLERANCE):  # quaternions stay of about unit length
+            left = np.flatnonzero(~(off <= enough))  # entries without a matching difference so far
+            if not len(left) or (what == "q0" and 2 * step > UNIT_TOLERANCE):  # quaternions stay near unit norm
                 break
             tries = vary(what, entries[left], scale, step)
             tries = [np.where(np.isfinite(fd), fd, 0.0) for fd in tries]  # an infinite limit stays infinite
@@ -190,7 +211,7 @@ def _one_sample(
 
 
 def _chosen(g: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """All entries; of very many, as of a height field, those with the largest gradients and as many others."""
+    """Return all entries; for very many, those with the largest gradients and as many random others."""
     if g.size <= most:
         return np.arange(g.size)
     by_size = np.argsort(-np.abs(g))
@@ -199,15 +220,15 @@ def _chosen(g: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
-    """Which entries are where their meaning has an edge: there a difference to both sides says nothing."""
+    """Return a mask of entries at the end of their range, where finite differences are not comparable."""
     if what in (
         "friction",
         "restitution",
         "body_invweight0",
         "dof_invweight0",
-    ):  # a weight of zero counts as a tiny one
+    ):  # a weight of zero is replaced by a tiny one
         return x <= 0
-    if what == "pair_solref_friction":  # two zeros say that there is none
+    if what == "pair_solref_friction":  # two zeros: unused
         return np.repeat(~x.reshape(-1, 2).any(1), 2)
     if what.endswith("solref") and sim.options.constant_numbers[0] > 0.0:  # time constants are at least two steps
         times = np.arange(x.size) % 2 == 0
@@ -216,18 +237,18 @@ def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
 
 
 def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarray:
-    """The size of a change that matters, per entry: steps are small against it."""
+    """Return the scale of each entry, to which difference steps are relative."""
     least = float(sim.mass_matrix(state).diagonal().min(initial=1.0))  # the smallest entry of M
-    if what in ("inertia", "mass"):  # small bodies have small numbers; a zero beside others moves as they do
+    if what in ("inertia", "mass"):  # relative to the body; zeros have the scale of the other entries
         rows = np.abs(x).reshape(sim.model.nb, -1)
         own = np.broadcast_to(rows.max(1, keepdims=True), rows.shape)
         floor = least if what == "inertia" else 1e-4 * rows.max()
         return np.maximum(np.where(own > 0, own, rows.max() or 1.0), floor).ravel()
     if what == "armature":  # competes with M
         return np.full(x.size, min(1.0, least))
-    if what in ("damping", "stiffness"):  # so do what they do to velocities in one step, and to positions
+    if what in ("damping", "stiffness"):  # so do dt times damping and dt^2 times stiffness
         return np.full(x.size, min(1.0, least / sim.options.dt ** (1 if what == "damping" else 2)))
-    if what in ("torsional_friction", "rolling_friction"):  # metres, and small ones
+    if what in ("torsional_friction", "rolling_friction"):  # m, small
         return np.minimum(1.0, np.where(x > 0, 100 * x, 1.0))
     if what == "bias":  # acts through the gear
         return np.repeat(1.0 / np.maximum(1.0, np.abs(sim.params.gear)), 3)
@@ -235,7 +256,7 @@ def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarra
 
 
 def _print(sim: Simulator, steps: int, rows: list[Check], tolerance: float) -> None:
-    from rich.console import Console  # loaded when something is to be shown
+    from rich.console import Console  # loaded on demand
     from rich.table import Table
 
     table = Table(
@@ -244,6 +265,6 @@ def _print(sim: Simulator, steps: int, rows: list[Check], tolerance: float) -> N
     for name in ("with respect to", "entries", "largest", "relative error"):
         table.add_column(name, justify="left" if name == "with respect to" else "right")
     for r in rows:
-        colour = "green" if r.error <= tolerance else "red"
-        table.add_row(r.what, str(r.entries), f"{r.largest:.2e}", f"[{colour}]{r.error:.1e}[/]")
+        color = "green" if r.error <= tolerance else "red"
+        table.add_row(r.what, str(r.entries), f"{r.largest:.2e}", f"[{color}]{r.error:.1e}[/]")
     Console().print(table)

@@ -1,4 +1,4 @@
-"""Parameters at whose values gradients are those of one side: ends of the ranges that a law brings them into, and ties."""
+"""Kinks in parameters: values at which gradients are one-sided, such as ends of clamped ranges, and ties in a maximum."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from ..physics.constraints.law import law_of
 from ..physics.constraints.soft.impedance import HIGH, LOW
 from ..physics.constraints.soft.pair_numbers import LEAST_FRICTION
 
-CLOSE = 1e-9  # relative difference below which two numbers are one
+CLOSE = 1e-9  # relative difference below which two values are equal
 RANGES = ("control_range", "force_range", "effort_limit")  # a value is clamped between two numbers
-TIED = {"friction": 3, "torsional_friction": 4, "rolling_friction": 6}  # and the condim from which on they count
+TIED = {"friction": 3, "torsional_friction": 4, "rolling_friction": 6}  # with the smallest condim that uses them
 
 
 def parameter_kinks(model: Model, options: Options, params: Params) -> dict[str, np.ndarray]:
-    """Return which entries of which fields sit at a kink, as masks of the shape of the field (with its batch, if it has one).
-    Fields without such an entry are left out."""
+    """Return masks of the entries that are at a kink, by field.
+
+    Masks have the shape of the field, with its batch axis if it has one. Fields without such an entry are left out.
+    """
     least, soft = options.constant_numbers[0], law_of(options).impedances
     values = {name: np.asarray(params[name], float) for name in FIELDS}
     masks = {name: np.zeros(x.shape, bool) for name, x in values.items()}
@@ -38,7 +40,7 @@ def parameter_kinks(model: Model, options: Options, params: Params) -> dict[str,
 
 
 def _rows(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Of each kind of rows with a solref and a solimp of its own, by their prefix, which of them act."""
+    """Return masks of constraint rows in use, by prefix of their solref and solimp fields."""
     pair, equality = (np.ones(values[f"{name}_solref"].shape[:-1], bool) for name in ("pair", "equality"))
     own: dict[str, np.ndarray] = {"pair_": pair, "equality_": equality}
     for owner in ("", "tendon_"):
@@ -52,12 +54,12 @@ def _equal(x: Any, y: Any) -> Any:
 
 
 def _at_least_time(t: Any, least: float) -> Any:
-    """Whether a time constant is the least one; below zero it is a stiffness."""
+    """Return True where a time constant equals its lower bound; values below zero are stiffnesses."""
     return (t > 0.0) & (least > 0.0) & _equal(t, least)
 
 
 def _at_ends(imp: np.ndarray) -> np.ndarray:
-    """Of (d0, d1, width, midpoint, power), which are at an end of their range."""
+    """Return a mask of the entries of (d0, d1, width, midpoint, power) that are at an end of their range."""
     d = _equal(imp, LOW) | _equal(imp, HIGH)
     return np.stack([d[..., 0], d[..., 1], imp[..., 2] == 0.0, d[..., 3], _equal(imp[..., 4], 1.0)], -1)
 
@@ -65,7 +67,7 @@ def _at_ends(imp: np.ndarray) -> np.ndarray:
 def _mark_pair(
     model: Model, values: dict[str, np.ndarray], pair: tuple[int, int], masks: Any, least: float, soft: bool
 ) -> None:
-    """Mark what two shapes have together, or the one of higher priority alone."""
+    """Mark parameters that two shapes combine, or those of the shape with higher priority."""
     rank = [model.shapes.priority[k] for k in pair]
     a, b = [k for k, own in zip(pair, rank, strict=True) if own == max(rank)] * (1 + (rank[0] != rank[1]))
     for name, needed in TIED.items():
@@ -92,6 +94,6 @@ def _mark(mask: np.ndarray, shapes: tuple[int, int], kink: Any) -> None:
 
 
 def _share(a: Any, b: Any) -> Any:
-    """How much of a mixture is the first shape's."""
+    """Return the weight of the first of two shapes in a mixture by solmix."""
     total = a + b
     return np.where(total > 0.0, a / np.where(total > 0.0, total, 1.0), 0.5)

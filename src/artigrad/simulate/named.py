@@ -1,4 +1,4 @@
-"""Parts of results by name: `traj.body("hand").position`, `grad.joint("knee").q`, beside the arrays of all of them."""
+"""Access to parts of results by name: `traj.body("hand").position`, `grad.joint("knee").q`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from ..model.model import Model
 
 
 class NamedFrame(NamedTuple):
-    """The frame of a body or a site, world axes. position: m, (..., 3). rotation: (..., 3, 3). velocity: m/s, of its origin.
-    angular_velocity: rad/s."""
+    """Frame of a body or a site, world axes.
+
+    Attributes:
+      position: Origin, m, (..., 3).
+      rotation: Rotation matrix, (..., 3, 3).
+      velocity: Velocity of the origin, m/s, (..., 3).
+      angular_velocity: Angular velocity, rad/s, (..., 3).
+    """
 
     position: Any
     rotation: Any
@@ -19,19 +25,24 @@ class NamedFrame(NamedTuple):
 
 
 class JointMotion(NamedTuple):
-    """The coordinates q and velocities v of a joint: (...) of a revolute or prismatic one, else (..., n)."""
+    """Coordinates and velocities of a joint, or their cotangents.
+
+    Attributes:
+      q: (...) for a revolute or prismatic joint, else (..., n); m, rad or quaternion.
+      v: (...) or (..., n); m/s, rad/s.
+    """
 
     q: Any
     v: Any
 
 
 class OfModel(tuple[Any, ...]):
-    """A named tuple that knows of which model it is."""
+    """Named tuple with a reference to its model, for access by name."""
 
     model: Model | None = None
 
     def of(self, model: Model | None) -> Self:
-        """The same, which from now on knows its model."""
+        """Set the model and return self."""
         self.model = model
         return self
 
@@ -42,20 +53,20 @@ class OfModel(tuple[Any, ...]):
     def _named(self) -> Model:
         if self.model is None:
             raise InputError(
-                f"this {type(self).__name__} was put together by hand and knows no names: call .of(model) first"
+                f"this {type(self).__name__} was constructed without a model: call .of(model) for access by name"
             )
         return self.model
 
 
 def frame(outputs: Any, kind: str, k: int) -> NamedFrame:
-    """That of body or site k; None for what the outputs leave out."""
+    """Return the frame of body or site k; None for fields that the outputs leave out."""
     position, rotation, velocity, angular = (getattr(outputs, f"{kind}_{what}") for what in NamedFrame._fields)
     vectors = [None if x is None else x[..., k, :] for x in (position, velocity, angular)]
     return NamedFrame(vectors[0], None if rotation is None else rotation[..., k, :, :], *vectors[1:])
 
 
 def joint_motion(model: Model, name: str, q: Any, v: Any) -> JointMotion:
-    """The columns of q and v that belong to a joint."""
+    """Return the columns of q and v that belong to a joint."""
     i = model.joint(name)
     kind = model.joint_kind(i)
     return JointMotion(_columns(q, model.joint_q[i], kind.nq), _columns(v, model.joint_v[i], kind.nv))
@@ -66,5 +77,5 @@ def _columns(x: Any, start: int, count: int) -> Any:
 
 
 def control(model: Model, name: str, u: Any) -> Any:
-    """The column of u that belongs to an actuator."""
+    """Return the column of u that belongs to an actuator."""
     return u[..., model.actuator(name)]

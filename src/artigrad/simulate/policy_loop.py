@@ -1,4 +1,4 @@
-"""Rollouts under a network that is part of the kernel, and their adjoint: from step to step nothing returns to Python."""
+"""Rollouts under a neural network that is compiled into the kernel, and their adjoint."""
 
 from __future__ import annotations
 
@@ -20,13 +20,20 @@ from ..physics.tables import constants_size
 from .cotangents import GradientOptions
 from .engine import Engine, Inputs
 
-TAPE = 1 << 25  # bytes that activations and their cotangents may take at a time
-UNHEARD = 1 << 13  # steps of robots backwards in one go, a tenth of a second or so, between which Ctrl-C is heard
+TAPE = 1 << 25  # bytes, limit for stored activations and their cotangents
+MAX_STEPS = 1 << 13  # steps times batch in one backward call, about 0.1 s; Ctrl-C interrupts between calls
 
 
 class PolicyBars(NamedTuple):
-    """Cotangents of the first state, of all controls, of the weights (W, b) of each layer, and of the parameters; how far to
-    trust them."""
+    """Cotangents of a rollout under a policy.
+
+    Attributes:
+      state: Of the first state, (B, n).
+      u: Of all controls, (B, T, nu).
+      layers: Of the weights (W, b) of each layer.
+      params: Of parameters; None if not computed.
+      health: Largest solver residual and smallest switch margin, (B, 2).
+    """
 
     state: State
     u: np.ndarray
@@ -37,10 +44,11 @@ class PolicyBars(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A multilayer perceptron as a policy: it reads the state, q, v and act in a row, and gives the controls u.
+    """Multilayer perceptron as a policy: maps the state (q, v, act), concatenated, to the controls u.
 
-    layers: arrays (W, b) of each, W (outputs, inputs), as PyTorch's Linear has them. activations: what follows each layer,
-    "tanh", "elu", "relu" or "linear".
+    Attributes:
+      layers: Arrays (W, b) of each layer: W (outputs, inputs), b (outputs,), as in torch.nn.Linear.
+      activations: Activation function after each layer: "tanh", "elu", "relu" or "linear".
     """
 
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]
@@ -67,25 +75,26 @@ class Network:
         for W, b in self.layers:
             if W.ndim != 2 or b.shape != W.shape[:1] or W.shape[1] != before:
                 raise InputError(
-                    f"a layer after {before} numbers is W (n, {before}) and b (n,), not {W.shape} and {b.shape}"
+                    f"a layer with {before} inputs is W (n, {before}) and b (n,), not {W.shape} and {b.shape}"
                 )
             before = W.shape[0]
 
     @property
     def shape(self) -> Shape:
+        """Layer sizes and activations."""
         return Shape((self.layers[0][0].shape[1], *(len(b) for _, b in self.layers)), self.activations)
 
     def check(self, engine: Engine) -> None:
-        """Whether it reads states of the model and gives its controls."""
+        """Raise InputError if the input and output sizes do not match the model's state and controls."""
         m, sizes = engine.model, self.shape.sizes
         if (sizes[0], sizes[-1]) != (m.nq + m.nv + m.na, m.nu):
-            reads = f"{m.nq} + {m.nv} + {m.na} numbers (q, v, act)" if m.na else f"{m.nq} + {m.nv} numbers (q, v)"
+            reads = f"{m.nq} + {m.nv} + {m.na} values (q, v, act)" if m.na else f"{m.nq} + {m.nv} values (q, v)"
             raise InputError(
-                f"a policy of '{m.name}' reads {reads} and gives {m.nu} controls, not {sizes[0]} and {sizes[-1]}"
+                f"a policy of '{m.name}' reads {reads} and returns {m.nu} controls, not {sizes[0]} and {sizes[-1]}"
             )
 
     def packed(self, dtype: np.dtype, block: int, transposed: bool) -> dict[str, np.ndarray]:
-        """Weights as kernels read them."""
+        """Return weights in the memory layout of the kernels."""
         out = {f"w{i}": packed_weights(W, b, dtype, block) for i, (W, b) in enumerate(self.layers)}
         if transposed:
             out |= {
@@ -98,7 +107,16 @@ class Network:
 def policy_forward(
     engine: Engine, network: Network, start: State, steps: int, params: Params, hold: int = 1
 ) -> tuple[State, Any, Any]:
-    """States (B, T+1, n), controls (B, T, nu) and violation (B,) from the rows of `start` on. hold: steps of one control."""
+    """Return states (B, T+1, n), controls (B, T, nu) and solver residual (B,) of a rollout under a policy.
+
+    Args:
+      engine: Engine of the simulator.
+      network: The policy.
+      start: First states (B, n).
+      steps: Number of steps.
+      params: One set, or one per batch element.
+      hold: Number of steps of one control.
+    """
     m, device, batch, shape = engine.model, engine.device, len(start.q), network.shape
     states = engine.begun(start, steps + 1)
     u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
@@ -123,7 +141,7 @@ def policy_forward(
     engine.check_table(status)
     if not all_finite(u):
         t = int((~np.isfinite(u)).any((0, 2)).argmax())
-        raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
+        raise InputError(f"the policy returns controls that are not finite at step {t}: check its weights")
     return states, u, status[:, 0]
 
 
@@ -139,8 +157,20 @@ def policy_backward(
     product: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.matmul,
     hold: int = 1,
 ) -> PolicyBars:
-    """Cotangents for those of all states (B, T+1, n) and controls (B, T, nu). product: of matrices; a framework has its own,
-    with threads of its own. hold: steps of one control."""
+    """Return cotangents of a rollout under a policy.
+
+    Args:
+      engine: Engine of the simulator.
+      network: The policy.
+      states: States (B, T+1, n).
+      u: Controls (B, T, nu).
+      params: Parameters of the rollout.
+      bars: Cotangents of all states and controls.
+      options: Conditioning of the cotangent of the state.
+      with_params: Compute the gradient of parameters.
+      product: Matrix product; a framework can pass its multithreaded one.
+      hold: Number of steps of one control.
+    """
     back = _PolicyCotangents(engine, network, states, u, params, bars, options, with_params, hold)
     steps = u.shape[1] // hold
     truncations = back.options.truncations(steps)
@@ -158,7 +188,7 @@ def policy_backward(
 
 
 class _PolicyCotangents:
-    """Cotangents of the state on their way back, and those of the weights so far."""
+    """State of the backward pass: cotangents of the current state and, so far, of weights and parameters."""
 
     def __init__(
         self,
@@ -181,7 +211,7 @@ class _PolicyCotangents:
         self.W_bars = [np.zeros(W.shape, device.dtype) for W, _ in network.layers]
         self.b_bars = [np.zeros(b.shape, device.dtype) for _, b in network.layers]
         row = sum(shape.sizes[:-1]) + sum(shape.sizes[1:])
-        self.chunk = max(1, min(TAPE // (row * device.dtype.itemsize), UNHEARD // hold) // batch)
+        self.chunk = max(1, min(TAPE // (row * device.dtype.itemsize), MAX_STEPS // hold) // batch)
         self.kernel = engine.bound(
             policy_rollout_vjp(shape),
             Inputs(batch, u, None, params),
@@ -198,7 +228,7 @@ class _PolicyCotangents:
             self.extra["const_bar"] = device.packed_zeros(self.kernel.kernel.packed_shape(batch, size))
 
     def segment(self, first: int, end: int, product: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
-        """Controls first .. end, from the last to the first."""
+        """Differentiate control steps first .. end, from the last to the first."""
         engine, sizes, hold = self.engine, self.shape.sizes, self.hold
         part = slice(first * hold, end * hold)
         names = [(f"tape_{name}{j}", sizes[j]) for i in self.shape.layers for name, j in (("x", i), ("z", i + 1))]

@@ -1,8 +1,8 @@
-"""Bodies, joints and sites in the reference pose, for any number of sets of parameters at once, and the adjoint.
+"""Bodies, joints and sites in the reference pose for several sets of parameters at once, and the adjoint.
 
-All in world axes. A joint's motion is two rows of columns, one per degree of freedom: angular velocity `w`, and velocity `v` of
-what passes the world's origin. The adjoint collects a torque and a force on each body: cotangents of a turn about the origin of
-its frame, and of that origin.
+All vectors are in world axes. A joint has one column per degree of freedom: its angular velocity `w`, and the velocity `v`
+of the point at the world's origin, both for unit joint velocity. The adjoint accumulates a torque and a force per body: the
+cotangents of a rotation about the origin of its frame, and of that origin.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AXES = np.eye(3)
 
 
 def matrices(q: np.ndarray) -> np.ndarray:
-    """Rotation matrices (..., 3, 3) of quaternions (..., 4) of any length."""
+    """Return rotation matrices (..., 3, 3) of quaternions (..., 4) with any norm."""
     w, x, y, z = np.moveaxis(q / np.linalg.norm(q, axis=-1, keepdims=True), -1, 0)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
@@ -28,7 +28,7 @@ def matrices(q: np.ndarray) -> np.ndarray:
 
 
 def matrices_vjp(q: np.ndarray, turn_bar: np.ndarray) -> np.ndarray:
-    """The cotangent of q from that of a turn, in the axes that the rotated ones are seen from."""
+    """Return the cotangent of q from that of a rotation vector, in the axes of the frame that R maps to."""
     length = np.linalg.norm(q, axis=-1, keepdims=True)
     w, v = q[..., :1] / length, q[..., 1:] / length
     first = -2 * np.sum(turn_bar * v, -1, keepdims=True)
@@ -46,8 +46,16 @@ def back(R: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 class ReferencePose:
-    """R (B, nb, 3, 3), r (B, nb, 3): poses of bodies. com (B, nb, 3), sites (B, ns, 3). w, v (B, 3, nv): motions of joints.
-    moves (nb, nv): 1 where a degree of freedom carries a body."""
+    """Kinematics in the reference pose.
+
+    Attributes:
+      R: Rotations of bodies, (B, nb, 3, 3).
+      r: Origins of body frames, m, (B, nb, 3).
+      com: Centers of mass, m, (B, nb, 3).
+      sites: Positions of sites, m, (B, ns, 3).
+      w, v: Columns of joints, (B, 3, nv).
+      moves: 1 where a degree of freedom moves a body, (nb, nv).
+    """
 
     def __init__(self, params: Params):
         model = self.model = params.model
@@ -73,7 +81,7 @@ class ReferencePose:
         self.sites = self._on(p.site_position)
 
     def _at(self, i: int) -> float:
-        """Where the joint of body i is, if it has one axis."""
+        """Return the coordinate of the joint of body i in the reference pose; 0 for joints with several axes."""
         return float(self.model.reference[self.model.joint_q[i]]) if self.model.joint_kind(i).axial else 0.0
 
     def _turned(self, i: int, x: float) -> np.ndarray:
@@ -81,7 +89,7 @@ class ReferencePose:
         return matrices(np.concatenate([np.cos(half), np.sin(half) * self.axis[:, i]], -1))
 
     def _placed(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rotation and place of body i in its parent."""
+        """Return rotation and position of body i in the frame of its parent."""
         p, x, Q = self.p, self._at(i), self.Q[:, i]
         if not x:
             return Q, p.position[:, i]
@@ -91,7 +99,7 @@ class ReferencePose:
         return Q @ T, p.position[:, i] + apply(Q, anchor - apply(T, anchor))
 
     def _move(self, i: int) -> None:
-        """Columns of the joint of body i."""
+        """Write the columns of the joint of body i."""
         joint, k, R = self.model.joint_kind(i), self.model.joint_v[i], self.R[:, i]
         self.moves[i, k : k + joint.nv] = 1.0
         if joint.floating:
@@ -106,12 +114,12 @@ class ReferencePose:
             self.v[:, :, k] = apply(R, self.axis[:, i])
 
     def _pivot(self, i: int) -> np.ndarray:
-        """A point on the axis of joint i."""
+        """Return a point on the axis of joint i."""
         own = 0.0 if self.model.joint_kind(i).floating else apply(self.R[:, i], self.p.anchor[:, i])
         return self.r[:, i] + own
 
     def _on(self, x: np.ndarray) -> np.ndarray:
-        """Points of sites (B, ns, 3) in the world."""
+        """Return world positions of sites (B, ns, 3) from those in body frames."""
         out = np.array(x)
         for s, b in enumerate(self.model.site_body):
             if b >= 0:
@@ -120,7 +128,7 @@ class ReferencePose:
 
 
 class PoseBars:
-    """Cotangents of what a `ReferencePose` has, and the Params of a gradient that they end in."""
+    """Cotangents of the fields of a `ReferencePose`, and the resulting gradient of parameters, `out`."""
 
     def __init__(self, pose: ReferencePose):
         self.pose, self.out = pose, {name: np.zeros_like(x) for name, x in _floats(pose.p).items()}
@@ -129,7 +137,7 @@ class PoseBars:
         self.com, self.sites = np.zeros_like(pose.com), np.zeros_like(pose.sites)
 
     def pull_back(self) -> None:
-        """From poses, motions, centres of mass and sites to parameters."""
+        """Propagate cotangents of poses, joint columns, centers of mass and sites to parameters."""
         pose, p, out = self.pose, self.pose.p, self.out
         out["com"] += back(pose.R, self.com)
         self.shift += self.com
@@ -150,7 +158,7 @@ class PoseBars:
         out["axis"] += (axis_bar - along * pose.axis) / length
 
     def _motion(self, i: int, axis_bar: np.ndarray) -> None:
-        """The adjoint of `ReferencePose._move`."""
+        """Propagate cotangents of the columns of joint i: the adjoint of `ReferencePose._move`."""
         pose, joint, k = self.pose, self.pose.model.joint_kind(i), self.pose.model.joint_v[i]
         R = pose.R[:, i]
         k += 3 if joint.floating else 0
@@ -170,7 +178,7 @@ class PoseBars:
             axis_bar[:, i] += back(R, self.v[:, :, k])
 
     def _placement(self, i: int, axis_bar: np.ndarray) -> None:
-        """The adjoint of where body i is in its parent."""
+        """Propagate cotangents of the pose of body i: the adjoint of `ReferencePose._placed`."""
         pose, above, x = self.pose, self.pose.model.parent[i], self.pose._at(i)
         turn_bar, place_bar, p = self.turn[:, i], self.shift[:, i], self.pose.p
         if above >= 0:
@@ -193,6 +201,6 @@ class PoseBars:
 
 
 def _floats(p: Params) -> dict[str, Any]:
-    """What weights depend on."""
+    """Return the fields that inverse weights depend on."""
     names = ("mass", "com", "inertia", "position", "rotation", "anchor", "axis", "armature")
     return {name: p[name] for name in (*names, "site_position", "site_rotation", "piece_scale", "piece_radius")}

@@ -1,4 +1,4 @@
-"""What a Simulator hands back: gradients, outputs, trajectories."""
+"""Results of a Simulator: trajectories, gradients, outputs and contacts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Health(NamedTuple):
 
 
 class GradientFields(NamedTuple):
-    """Those of `Gradient`."""
+    """Fields of `Gradient`."""
 
     q0: np.ndarray
     v0: np.ndarray
@@ -60,32 +60,43 @@ class GradientFields(NamedTuple):
 
 
 class Gradient(OfModel, GradientFields):
-    """Cotangents of what went into a rollout, each shaped as it was passed.
+    """Gradient of a loss with respect to the inputs of a rollout. Each entry has the shape of the input; B is the batch axis.
 
-    q0: of the first positions, ambient: (nq,), with a batch (B, nq), in the plain numbers of q, quaternions included. v0: of
-    the first velocities. u: of the controls; summed over the batch where they were shared. params: of all physical
-    parameters, a Params (`grad.params.mass`), or None with with_params=False. wrench: of the external wrenches, None if
-    there were none. health: how far to trust it. layers: under a policy, of its weights, (W, b) of each layer, and u is that of
-    the controls it gave. act0: of the first activations, without entries where a model has none.
+    Attributes:
+      q0: Of the first positions, (nq,) or (B, nq), ambient: with respect to all entries of q, quaternions included.
+      v0: Of the first velocities, (nv,) or (B, nv).
+      u: Of the controls, (T, nu) or (B, T, nu); summed over the batch if they are shared. Under a policy: of the controls
+        it returned.
+      params: Of all physical parameters, a Params (`grad.params.mass`); None with with_params=False.
+      wrench: Of the external wrenches, (T, nb, 6) or (B, T, nb, 6); None without wrenches.
+      health: Diagnostics of the gradient.
+      layers: Of the weights of a policy, (W, b) of each layer.
+      act0: Of the first activations, (na,) or (B, na).
     """
 
     def joint(self, name: str) -> JointMotion:
-        """Of the first position and velocity of a joint."""
+        """Return the gradient of the first position and velocity of a joint."""
         return joint_motion(self._named(), name, self.q0, self.v0)
 
     def actuator(self, name: str) -> Any:
-        """Of the controls of an actuator, (..., T)."""
+        """Return the gradient of the controls of an actuator, (..., T)."""
         return control(self._named(), name, self.u)
 
 
 class Contacts(NamedTuple):
-    """What touches in each step; one row for every point that may touch, named by `Simulator.contact_names`.
+    """Contacts of each step, one row for every candidate contact point, named by `Simulator.contact_names`.
 
-    force: N, (T, points, 3), with a batch (B, T, points, 3); on the second shape's body (the first feels the opposite),
-    world axes, mean over the step. point: m, shaped alike, where, world axes; zero where nothing is near. gap: m, without
-    the last axis, below zero where shapes overlap; where nothing is near, 1000 or, under the hard law, search_distance. along:
-    N, shaped as force, the same force along the normal and two directions of friction. normal: from the first shape to the
-    second, world axes. torque: N m, shaped as force, at the point, of contacts of condim 4 and 6.
+    Leading axes are (T,), or (B, T) with a batch. All vectors are in world axes.
+
+    Attributes:
+      force: Mean force over the step on the body of the second shape, N, (..., points, 3); the first body has the opposite
+        force.
+      point: Position, m, (..., points, 3); zero where no shape is near.
+      gap: Signed distance, m, (..., points), negative for overlap; where no shape is near 1000 or, under the hard law,
+        search_distance.
+      along: Components of the force along the normal and two friction directions, N, (..., points, 3).
+      normal: Unit normal from the first shape to the second, (..., points, 3).
+      torque: Torque at the point, N m, (..., points, 3), of contacts of condim 4 and 6.
     """
 
     force: np.ndarray
@@ -97,13 +108,13 @@ class Contacts(NamedTuple):
 
     @classmethod
     def of_report(cls, rows: Any) -> Contacts:
-        """Return the fields of contact reports (..., points, size), as views."""
+        """Return the fields of contact records (..., points, size), as views."""
         fields = REPORT.views(rows)
         return cls(*(fields[name] for name in cls._fields))
 
 
 class StateGradientFields(NamedTuple):
-    """Those of `StateGradient`."""
+    """Fields of `StateGradient`."""
 
     q: np.ndarray
     v: np.ndarray
@@ -114,25 +125,30 @@ class StateGradientFields(NamedTuple):
 
 
 class StateGradient(OfModel, StateGradientFields):
-    """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
+    """Gradient of a loss with respect to the inputs of a function of one state. Each entry has the shape of the input.
 
-    params: a Params, None with with_params=False. u: of the controls (`acceleration`, `sensors`), a: of joint accelerations
-    (`inverse_dynamics`); None where there are none. act: of activations.
+    Attributes:
+      q: Of positions, (..., nq), ambient.
+      v: Of velocities, (..., nv).
+      params: A Params; None with with_params=False.
+      u: Of controls, (..., nu), for `forward_dynamics` and `sensors`; else None.
+      a: Of joint accelerations, (..., nv), for `inverse_dynamics`; else None.
+      act: Of activations, (..., na).
     """
 
     def joint(self, name: str) -> JointMotion:
-        """Of the position and velocity of a joint."""
+        """Return the gradient of the position and velocity of a joint."""
         return joint_motion(self._named(), name, self.q, self.v)
 
     def actuator(self, name: str) -> Any:
-        """Of the control of an actuator."""
+        """Return the gradient of the control of an actuator."""
         if self.u is None:
             raise InputError("this is the gradient of a function without controls")
         return control(self._named(), name, self.u)
 
 
 class OutputFields(NamedTuple):
-    """Those of `Outputs`."""
+    """Fields of `Outputs`."""
 
     body_position: Any = None
     body_rotation: Any = None
@@ -148,33 +164,48 @@ class OutputFields(NamedTuple):
 
 
 class Outputs(OfModel, OutputFields):
-    """Quantities to build losses on; world axes, SI units. Leading axes are those of the state.
+    """Quantities for losses, in world axes and SI units. Leading axes are those of the state.
 
-    body_*, site_*: one row per body or site. position (3,) and rotation (3, 3) of its frame, velocity (3,) of the
-    frame's origin, angular_velocity (3,). com: centre of mass (3,) of the whole model. Energies: joules.
+    Attributes:
+      body_position, site_position: Origins of frames, m, (..., n, 3).
+      body_rotation, site_rotation: Rotation matrices of frames, (..., n, 3, 3).
+      body_velocity, site_velocity: Velocities of the origins, m/s, (..., n, 3).
+      body_angular_velocity, site_angular_velocity: Angular velocities, rad/s, (..., n, 3).
+      com: Center of mass of the whole model, m, (..., 3).
+      kinetic_energy, potential_energy: J, (...).
     """
 
     def body(self, name: str) -> NamedFrame:
-        """The frame of one body."""
+        """Return the frame of a body."""
         return frame(self, "body", self._named().body(name))
 
     def site(self, name: str) -> NamedFrame:
-        """The frame of one site."""
+        """Return the frame of a site."""
         return frame(self, "site", self._named().site(name))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """A rollout: states, and what made them. Batch axis first, then time.
+    """Result of a rollout: its states and inputs. T is the number of steps, B the batch size.
 
-    final: the last state. u, wrench, params, steps, checkpoints, policy, hold: as they were given, controls and wrenches that
-    are held once for every step; under a policy u is what it gave.
-    batched: whether there is a batch axis. violation: (B,), how far the constraints of some step were from solved; 0 where
-    every step was solved. Soft law: how far forces were from balance, relative to them. Hard law: m/s, and
-    gradients of such steps are those of the active set that was found.
+    `q` (T+1, nq), `v` (T+1, nv) and `act` (T+1, na), or (B, T+1, ...) with a batch, are available if every state was kept;
+    `final` always is. `time` (T+1,) are the times of these states, s. `len(traj)` is T+1.
 
-    `q` (T+1, nq), `v` (T+1, nv) and `act` (T+1, na), or with a batch (B, T+1, ...), are there if every step was kept; `final`
-    always is. `time` (T+1,) has the moments of these states, s; `len(traj)` is their number, T+1.
+    Attributes:
+      simulator: Simulator of the rollout.
+      final: Last state, (n,) or (B, n).
+      u: Controls of every step, (T, nu) or (B, T, nu); under a policy those it returned.
+      wrench: External wrenches of every step, (T, nb, 6) or (B, T, nb, 6); None without.
+      params: Parameters.
+      steps: T.
+      checkpoints: Checkpoint policy.
+      kept: States that were kept, by block of steps, (B, rows, n).
+      batched: True if the states have a batch axis.
+      violation: Largest residual of the constraint solver over all steps, (B,); 0 if all steps were solved. Soft law:
+        relative to the forces. Hard law: m/s; the gradient of an unsolved step is that of the active set found.
+      fingerprint: Checksum of the inputs.
+      policy: Policy of the rollout, or None.
+      hold: Number of steps for which each given control was held.
     """
 
     simulator: Simulator = field(repr=False)
@@ -200,61 +231,61 @@ class Trajectory:
         return f"Trajectory({sim.model.name!r}, {robots}{self.steps} steps of {sim.dt:g} s, {self.checkpoints})"
 
     def _repr_html_(self) -> str:
-        """An animation, for notebooks; of a batch the first robot."""
+        """Return an animation for notebooks, of the first batch element."""
         from ..view import embedded
 
         return embedded(self)
 
     @property
     def time(self) -> np.ndarray:
-        """The moments of the states, (T+1,), s."""
+        """Times of the states, s, (T+1,)."""
         return np.arange(self.steps + 1) * self.simulator.dt
 
     @property
     def batch(self) -> int:
-        """How many robots there are."""
+        """Number of batch elements."""
         return len(self.final.q) if self.batched else 1
 
     @property
     def q(self) -> np.ndarray:
-        """Positions of every step."""
+        """Positions at every step, (T+1, nq) or (B, T+1, nq)."""
         return self._shown(self.every_state().q)
 
     @property
     def v(self) -> np.ndarray:
-        """Velocities of every step."""
+        """Velocities at every step, (T+1, nv) or (B, T+1, nv)."""
         return self._shown(self.every_state().v)
 
     @property
     def act(self) -> np.ndarray:
-        """Activations of every step."""
+        """Activations at every step, (T+1, na) or (B, T+1, na)."""
         return self._shown(self.every_state().act)
 
     # -- by name -----------------------------------------------------------------------------------------------------
     @cached_property
     def outputs(self) -> Outputs:
-        """Poses, velocities and energies of every state, found when first asked for: `Simulator.outputs`."""
+        """Poses, velocities and energies of every state, computed at first use: `Simulator.outputs`."""
         states = State(*(self._shown(x) for x in self.every_state()))
         return self.simulator.outputs(states, params=self.params)
 
     def body(self, name: str) -> NamedFrame:
-        """The frame of a body in every state: `traj.body("hand").position` is (..., T+1, 3)."""
+        """Return the frame of a body in every state: `traj.body("hand").position` is (..., T+1, 3)."""
         return self.outputs.body(name)
 
     def site(self, name: str) -> NamedFrame:
-        """The frame of a site in every state."""
+        """Return the frame of a site in every state."""
         return self.outputs.site(name)
 
     def joint(self, name: str) -> JointMotion:
-        """q and v of a joint in every state: `traj.joint("knee").q` is (..., T+1)."""
+        """Return q and v of a joint in every state: `traj.joint("knee").q` is (..., T+1)."""
         return joint_motion(self.simulator.model, name, self.q, self.v)
 
     def actuator(self, name: str) -> Any:
-        """The controls of an actuator in every step, (..., T)."""
+        """Return the controls of an actuator in every step, (..., T)."""
         return control(self.simulator.model, name, self.u)
 
     def sensor(self, name: str) -> np.ndarray:
-        """What a sensor reads at the beginning of every step, under the controls of that step: (..., T, n)."""
+        """Return readings of a sensor at the beginning of every step, under the controls of that step: (..., T, n)."""
         self.simulator.model.sensor(name)
         return self.sensors[name]
 
@@ -266,10 +297,11 @@ class Trajectory:
         return read_rollout(self)
 
     def show(self, *, port: int | None = None, block: bool = True) -> Viewer:
-        """Look at it in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch.
+        """Open the trajectory in the browser, with controls for play, pause, time, speed and batch element.
 
-        port: of the page on this machine; by default the first free one from 8080. block: wait until Ctrl-C; otherwise
-        returns at once, and `.stop()` of what is returned ends it.
+        Args:
+          port: Port of the page on this machine. None: the first free one from 8080.
+          block: Wait until Ctrl-C. False: return at once; `.stop()` of the result ends it.
         """
         from ..view import show
 
@@ -284,12 +316,18 @@ class Trajectory:
         fps: float | None = None,
         speed: float = 1.0,
     ) -> None:
-        """Write it to a .html (a page that plays offline), .gif or .mp4 file; as numbers to a .npz file (all robots, inputs,
-        parameters, options and policy) or a .csv file (states and controls of one robot), which `Simulator.read` reads. A file
-        is replaced as a whole, or stays as it was if it cannot be written.
+        """Write the trajectory to a file.
 
-        robot: which of a batch. size: (width, height) of a film in pixels, even numbers. fps: frames a second. speed:
-        of a film; 0.5 is half as fast as the robot moved.
+        .html is a page that plays offline, .gif and .mp4 are videos. .npz (all batch elements, inputs, parameters, options,
+        policy) and .csv (states and controls of one batch element) are read by `Simulator.read`. An existing file is
+        replaced when writing succeeds and unchanged otherwise.
+
+        Args:
+          path: File name.
+          robot: Index of the batch element.
+          size: Width and height of a video, pixels, even.
+          fps: Frames per second of a video.
+          speed: Playback speed of a video; 0.5 is half real time.
         """
         from ..view import save
         from .trajectory_files import ENDINGS, write
@@ -301,7 +339,11 @@ class Trajectory:
         save(self, file, robot=robot, size=size, fps=fps, speed=speed)
 
     def every_state(self) -> State:
-        """Arrays (B, T+1, n), with a batch axis also for one robot; an error if they were not kept."""
+        """Return all states as arrays (B, T+1, n), also without a batch.
+
+        Raises:
+          InputError: States were not kept.
+        """
         if self.kept[0].q.ndim != 3 or self.kept[0].q.shape[1] != self.steps + 1:
             raise InputError(f"this rollout kept {self.checkpoints}; pass checkpoints=EveryStep() to read every state")
         return self.kept[0]
@@ -324,7 +366,7 @@ S = TypeVar("S", bound=OnDevice)
 
 
 def presented(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Decorate a public method of a simulator: arrays of a GPU are used where they are, and results are of the same kind."""
+    """Decorate a method so that arrays of a GPU are used without a copy and results are arrays of the same kind."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -341,7 +383,7 @@ def presented(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
 
 
 def _arrays(x: Any) -> Iterator[Any]:
-    """All arrays among the arguments of a call; those of a trajectory first."""
+    """Yield all arrays among the arguments of a call, including those of trajectories."""
     if isinstance(x, Trajectory):
         yield from _arrays((x.u, x.wrench, *x.kept.values()))
     elif isinstance(x, dict):

@@ -1,4 +1,4 @@
-"""Sensors of states and of rollouts: checks of what comes in, one query for all of them, and readings by name."""
+"""Sensor readings of states and rollouts, and their adjoints: input validation, query of all sensors, readings by name."""
 
 from __future__ import annotations
 
@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 
 
 class SensorQuery(NamedTuple):
-    """Checked inputs of the query of sensors: states (B, n), x (B, m), parameters; whether there was a batch axis. after: the
-    rollout over the coming step, whose velocities some sensors read under the hard law; else None."""
+    """Validated inputs of the query of sensors.
+
+    Attributes:
+      state: States (B, n).
+      x: Controls, time and, under the hard law, velocities of sites after the step, (B, m).
+      params: One set, or one per batch element.
+      batched: True if the user's state has a batch axis.
+      after: Rollout over the coming step, if sensors read velocities after it (hard law); else None.
+    """
 
     state: State
     x: Any
@@ -34,7 +41,7 @@ class SensorQuery(NamedTuple):
 
 
 def read(sim: Simulator, state: State, u: Any, params: Params | None, time: Any = 0.0) -> dict[str, Any]:
-    """Readings by name, (n,) or (B, n)."""
+    """Return readings by name, (n,) or (B, n)."""
     query = sensor_query(sim, state, u, params, time)
     if not sim.model.sensors:
         return {}
@@ -43,13 +50,13 @@ def read(sim: Simulator, state: State, u: Any, params: Params | None, time: Any 
 
 
 def by_name(model: Model, rows: Any) -> dict[str, Any]:
-    """Views of the readings of all sensors (..., n) by name of the sensor."""
+    """Return views of the readings of all sensors (..., n) by sensor name."""
     ends = np.cumsum([0, *sensor_sizes(model)]).tolist()
     return {s.name: rows[..., a:b] for s, a, b in zip(model.sensors, ends[:-1], ends[1:], strict=True)}
 
 
 def read_rollout(traj: Trajectory) -> dict[str, Any]:
-    """Readings at the beginning of every step by name, (T, n) or (B, T, n)."""
+    """Return readings at the beginning of every step by name, (T, n) or (B, T, n)."""
     sim, B, T = traj.simulator, traj.batch, traj.steps
     state, u, params, time = rollout_inputs(traj)
     rows = read(sim, state, u, params, time)
@@ -58,11 +65,13 @@ def read_rollout(traj: Trajectory) -> dict[str, Any]:
 
 
 def rollout_inputs(traj: Trajectory) -> tuple[State, Any, Params, np.ndarray]:
-    """States at the beginning of all steps (B T, n), their controls, parameters and times."""
+    """Return states at the beginning of all steps (B T, n), their controls, parameters and times."""
     sim, B, T, device = traj.simulator, traj.batch, traj.steps, traj.simulator.engine.device
     under = [s.name for s in sim.model.sensors if KINDS[s.kind].sensing]
     if traj.wrench is not None and under:
-        raise InputError(f"sensor '{under[0]}' does not know the wrenches of this rollout, which change what it reads")
+        raise InputError(
+            f"sensor '{under[0]}' depends on the external wrenches of this rollout, which sensors do not support"
+        )
     states = traj.every_state().map(lambda x: x[:, :-1].reshape(B * T, x.shape[-1]))
     u = traj.u if traj.u.ndim > 2 else device.broadcast(traj.u, B)
     params = traj.params if traj.params.batch is None else Params(sim.model, np.repeat(traj.params.flat, T, 0))
@@ -70,7 +79,7 @@ def rollout_inputs(traj: Trajectory) -> tuple[State, Any, Params, np.ndarray]:
 
 
 def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params: Params | None) -> StateGradient:
-    """Cotangents of state, controls and params for those of readings, by name."""
+    """Return cotangents of state, controls and params for those of readings, by name."""
     query = sensor_query(sim, state, u, params)
     lead = (len(query.x),) if query.batched else ()
     out_bar = packed_bars(sim, bars, lead).reshape(len(query.x), -1)
@@ -84,7 +93,7 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
 
 
 def rollout_vjp(traj: Trajectory, bars: Any, with_params: bool) -> StepsGradient:
-    """Cotangents of the states at the beginning of all steps, (B, T, n), of controls and params for those of readings."""
+    """Return cotangents of the states at the beginning of all steps (B, T, n), controls and params, for those of readings."""
     sim, B, T = traj.simulator, traj.batch, traj.steps
     lead = (B, T) if traj.batched else (T,)
     rows = by_name(sim.model, packed_bars(sim, bars, lead).reshape(B * T, -1))
@@ -99,7 +108,7 @@ def rollout_vjp(traj: Trajectory, bars: Any, with_params: bool) -> StepsGradient
 
 
 def added_bars(traj: Trajectory, found: State, given: Sequence[Any]) -> list[Any]:
-    """Cotangents of all states (B, T+1, n): those of a loss, of all states or of the last, and those of readings."""
+    """Return the sum of the cotangents of all states (B, T+1, n) from readings and from a loss of all or the last states."""
     device, out = traj.simulator.engine.device, list[Any]()
     for own, bar in zip((found.q, found.v, found.act), given, strict=True):
         if own is None:
@@ -116,7 +125,7 @@ def added_bars(traj: Trajectory, found: State, given: Sequence[Any]) -> list[Any
 
 
 def added_inputs(sim: Simulator, back: StepsGradient, read: StepsGradient | None) -> StepsGradient:
-    """The gradient of a rollout with what readings depend on directly: controls and parameters."""
+    """Return the gradient of a rollout plus the direct gradient of readings with respect to controls and parameters."""
     if read is None:
         return back
     both = sim.engine.device.zeros((2, *read.u.shape))
@@ -126,9 +135,9 @@ def added_inputs(sim: Simulator, back: StepsGradient, read: StepsGradient | None
 
 
 def packed_bars(sim: Simulator, bars: Any, lead: tuple[int, ...]) -> Any:
-    """Cotangents of readings by name as rows of all readings, (*lead, n); zeros for sensors that are not named."""
+    """Return cotangents of readings by name as rows of all readings, (*lead, n); zeros for sensors that are not named."""
     if not isinstance(bars, Mapping):
-        raise InputError(f"bars has the cotangents of readings by name of the sensor, it is no {type(bars).__name__}")
+        raise InputError(f"bars is a mapping from sensor names to cotangents, not {type(bars).__name__}")
     sizes = sensor_sizes(sim.model)
     ends = np.cumsum([0, *sizes]).tolist()
     out = sim.engine.device.zeros((*lead, ends[-1]))
@@ -142,7 +151,7 @@ def packed_bars(sim: Simulator, bars: Any, lead: tuple[int, ...]) -> Any:
 
 
 def _through_step(sim: Simulator, query: SensorQuery, found: QueryBars) -> QueryBars:
-    """The cotangents of the inputs, with those of velocities after the coming step taken back through it."""
+    """Return the cotangents of the inputs, with those of velocities after the coming step propagated through it."""
     traj, device, m, B = query.after, sim.engine.device, sim.model, len(query.x)
     assert traj is not None and found.params is not None
     after_bar = found.x[:, m.nu + 1 :].reshape(B, m.ns, 3)
@@ -164,7 +173,7 @@ def _through_step(sim: Simulator, query: SensorQuery, found: QueryBars) -> Query
 
 
 def sensor_query(sim: Simulator, state: State, u: Any, params: Params | None, time: Any = 0.0) -> SensorQuery:
-    """The inputs of the query of sensors, checked."""
+    """Return the validated inputs of the query of sensors."""
     here, batched = sim.checks.state(state)
     B, m, device, own = len(here.q), sim.model, sim.engine.device, sim.checks.params(params, len(here.q))
     x = device.zeros((B, sensors_x_size(m)))
@@ -189,7 +198,7 @@ def _add_time(sim: Simulator, x: Any, time: Any) -> None:
 
 
 def _after(sim: Simulator, here: State, x: Any, params: Params) -> Trajectory | None:
-    """The rollout over the coming step, if sensors read velocities after it, which go into x."""
+    """Simulate the coming step if sensors read velocities after it, write them to x and return the rollout; else None."""
     m = sim.model
     if not sensor_features(m, sim.engine.law.impulses).after:
         return None

@@ -1,4 +1,4 @@
-"""Simulator: states, steps, rollouts and their gradients. It checks what comes in and presents what the Engine has done."""
+"""Simulator: states, steps, rollouts and their gradients. It validates inputs, calls the Engine, and converts results."""
 
 from __future__ import annotations
 
@@ -39,24 +39,28 @@ DTYPES: dict[Any, Real] = {"f64": "f64", "float64": "f64", "f32": "f32", "float3
 
 @renamed(acceleration="forward_dynamics", acceleration_vjp="forward_dynamics_vjp")
 class Simulator(StateFunctions, Sealed):
-    """Simulates one model. Arrays in and out are NumPy on the CPU, PyTorch's or `DeviceArray` on a GPU; one robot has no
-    batch axis.
+    """Simulator of one model. Arrays are NumPy on the CPU, PyTorch tensors or `DeviceArray` on a GPU.
 
-    dt: time step in seconds; by default what the model's file says, 1 ms if it says nothing.
-    dtype: "f64" or "f32", also as "float64", np.float32 and the like.
-    device: "cpu", or "cuda", "cuda:1", ... for an NVIDIA GPU (`docs/design/cuda.md`); there `launch` says how kernels are
-        launched, and `stream` on which stream they are where no PyTorch tensor is given; both may be set.
-    threads: how many to share a batch among (default: the cores this process may use); may be set.
-    lanes: how many robots of a batch go through the code side by side: as many as a vector register holds (default), or
-        fewer, 1, 2, 4, ..., which is faster where each touches something else, since a pack looks at all that any of
-        its robots touches; the numbers are the same to the bit.
-    backend: "native", or "numpy" to run the very same source uncompiled, slowly, for reading and debugging.
-    nonfinite: "warn" where the motion or the gradient of a robot is not finite (its numbers are NaN, those of the other robots
-        are not touched), or "raise" FloatingPointError. On a GPU neither, as that would wait for it.
+    All calls take one state, or a batch of states with a batch axis first; a batch element is one robot.
 
-    All others are the fields of `Options`; those not given are `model.options`. law: "soft", "hard", or the options of a law,
-    `ag.SoftOptions(noslip=3)` or `ag.HardOptions(slop=1e-3)`. Other attributes cannot be set: `params` are given to each call,
-    options to a new Simulator.
+    Args:
+      model: The model.
+      dt: Time step, s. None: that of the model's file, or 1 ms.
+      device: "cpu", or "cuda", "cuda:1", ... for an NVIDIA GPU (`docs/design/cuda.md`). There `launch` configures kernel
+        launches and `stream` is the CUDA stream used where no PyTorch tensor is passed; both are settable.
+      dtype: "f64" or "f32", also "float64", np.float32 and the like.
+      threads: Number of threads that share a batch, settable. None: the cores available to this process.
+      lanes: Number of batch elements per SIMD vector, 1, 2, 4, .... None: the width of a vector register. All lanes of a
+        vector process the contacts of each of them, so that fewer lanes are faster where contacts differ. Results are the
+        same to the bit.
+      backend: "native", or "numpy" to run the same source uncompiled, slowly, for debugging.
+      nonfinite: "warn" of a trajectory or gradient that is not finite (it is NaN for this batch element only), or "raise"
+        FloatingPointError. A GPU does neither, to avoid a wait.
+      law: "soft", "hard", or the options of a law, such as `ag.SoftOptions(noslip=3)` or `ag.HardOptions(slop=1e-3)`.
+      integrator, implicit_damping, factor, cone, max_contacts: Fields of `Options`. None: those of `model.options`.
+
+    Attributes other than `threads`, `launch` and `stream` cannot be set: pass `params` to each call, and other options to a
+    new Simulator.
     """
 
     CALLED = "a Simulator"
@@ -106,7 +110,7 @@ class Simulator(StateFunctions, Sealed):
         alone = model.has_contact and "many_trees" in law_of(options).features(model)
         if alone and (lanes or 1) > 1:
             raise InputError(
-                f"'{model.name}' has many bodies that may touch each other, which run one by one: leave lanes out"
+                f"'{model.name}' has many bodies that may touch each other, which need lanes=1: leave lanes out"
             )
         self.lanes = 1 if alone else int(lanes or widest(self.dtype))
         self.engine = Engine(model, options, self._open(device), int(threads or _cores()))
@@ -126,7 +130,7 @@ class Simulator(StateFunctions, Sealed):
         return Gpu(self.dtype, int(match[1] or 0))
 
     def _remedy(self, name: str) -> str:
-        """Kernels and constants are bound to what a Simulator was made of: a change would reach some and not others."""
+        """Remedy for setting an attribute, which kernels and constants bound before would not follow."""
         if name == "params":
             return "pass params= to rollout, step and the other calls, or make another one of model.replace(params=...)"
         if name in OPTIONS:
@@ -140,12 +144,12 @@ class Simulator(StateFunctions, Sealed):
 
     @property
     def dt(self) -> float:
-        """The time step, s."""
+        """Time step, s."""
         return self.options.dt
 
     @property
     def threads(self) -> int:
-        """How many threads share a batch."""
+        """Number of threads that share a batch."""
         return self.engine.threads
 
     @threads.setter
@@ -156,12 +160,12 @@ class Simulator(StateFunctions, Sealed):
     # -- the device --------------------------------------------------------------------------------------------------
     @property
     def device(self) -> str:
-        """Where it runs: "cpu", "cuda:0", ..."""
+        """Device: "cpu", "cuda:0", ..."""
         return self.engine.device.name
 
     @property
     def real(self) -> np.dtype:
-        """The dtype of its arrays."""
+        """dtype of arrays."""
         return self.engine.device.dtype
 
     def _gpu(self) -> Gpu:
@@ -171,7 +175,7 @@ class Simulator(StateFunctions, Sealed):
 
     @property
     def launch(self) -> Cuda:
-        """How kernels are launched on a GPU."""
+        """Configuration of kernel launches on a GPU."""
         return self._gpu().launch
 
     @launch.setter
@@ -180,7 +184,7 @@ class Simulator(StateFunctions, Sealed):
 
     @property
     def stream(self) -> int:
-        """The stream of a GPU that work goes to, where no PyTorch tensor is given."""
+        """CUDA stream for calls without PyTorch tensors."""
         return self._gpu().stream
 
     @stream.setter
@@ -188,29 +192,42 @@ class Simulator(StateFunctions, Sealed):
         self._gpu().stream = value
 
     def synchronize(self) -> None:
-        """Wait until the GPU has done all that was asked for on `stream`."""
+        """Wait until all work on `stream` is done."""
         self._gpu().synchronize()
 
     # -- states ------------------------------------------------------------------------------------------------------
     @presented
     def state(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
-        """The named keyframe, once or `batch` times; without a name 'home' if the model has it, else how its file places it,
-        else all joints at zero."""
+        """Return a keyframe as a state.
+
+        Args:
+          keyframe: Name of the keyframe. None: "home" if the model has it, else the initial pose of its file, else all
+            joints at zero.
+          batch: Number of copies along a batch axis. None: no batch axis.
+        """
         found, device = self.model.keyframe(keyframe), self.engine.device
         if batch is None:
             return found.map(device.array)
         if not is_whole(batch, 1):
-            raise InputError(f"a batch is a whole number of robots, at least one, not {batch!r}")
+            raise InputError(f"a batch is a whole number, at least 1, not {batch!r}")
         return found.map(lambda x: device.rows(x, int(batch)))
 
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
-        """The same as `state`, by the name that environments have for it. A Simulator has no state of its own."""
+        """Return `state(keyframe, batch=batch)`, under the name of environments. A Simulator itself has no state."""
         return self.state(keyframe, batch=batch)
 
     # -- forward -----------------------------------------------------------------------------------------------------
     @presented
     def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
-        """The state one dt later. u: (nu,), or (B, nu) for a batch; wrench: (nb, 6) or (B, nb, 6)."""
+        """Return the state one time step later.
+
+        Args:
+          state: Current state, or a batch of states.
+          u: Controls (nu,) or (B, nu). None: zero.
+          params: One set, or one per batch element. None: those of the model.
+          wrench: External wrenches (nb, 6) or (B, nb, 6): force, then torque, world axes, at the center of mass. None:
+            zero.
+        """
         checks, m = self.checks, self.model
         start, batched = checks.state(state)
         batch = len(start.q)
@@ -237,14 +254,20 @@ class Simulator(StateFunctions, Sealed):
         hold: int = 1,
         sensors: bool = False,
     ) -> Trajectory:
-        """T steps from `state` under the controls u (T, nu), or (B, T, nu) for a batch; (T, nu) with a batch is shared.
+        """Simulate T control steps.
 
-        steps: in place of u, for zero control. params: one set, or one per robot. wrench: external wrenches on bodies
-        (T, nb, 6) or (B, T, nb, 6): force then torque, world axes, at the centre of mass. checkpoints: which states to
-        keep for the backward pass: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB"). policy: a `Network` that
-        gives `steps` controls in place of u, inside the compiled loop; on the CPU. hold: for how many steps each control (and
-        wrench) is held, so that T controls make hold T steps (frame skip); gradients are those of the T controls.
-        sensors: read all sensors at the beginning of every step, `traj.sensors`; their cotangents are `sensor_bars` of `vjp`.
+        Args:
+          state: First state, or a batch of states.
+          u: Controls (T, nu), shared by a batch, or (B, T, nu).
+          steps: T, for zero control or a policy, in place of u.
+          params: One set, or one per batch element. None: those of the model.
+          wrench: External wrenches (T, nb, 6) or (B, T, nb, 6): force, then torque, world axes, at the center of mass.
+          checkpoints: States to keep for the backward pass: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB").
+          policy: A `Network` that computes the controls inside the compiled loop, in place of u; on the CPU.
+          hold: Number of simulator steps for which each control and wrench is held (frame skip), hold T in all. Gradients
+            are those of the T controls.
+          sensors: Read all sensors at the beginning of every step: `traj.sensors`. Their cotangents are `sensor_bars` of
+            `vjp`.
         """
         if truth("sensors", sensors):
             given: dict[str, Any] = {"steps": steps, "params": params, "wrench": wrench, "checkpoints": checkpoints}
@@ -292,7 +315,7 @@ class Simulator(StateFunctions, Sealed):
         checkpoints: Any,
         hold: int,
     ) -> Trajectory:
-        """The same with the controls of a policy."""
+        """Simulate under the controls of a policy."""
         if not isinstance(policy, Network):
             raise InputError(
                 f"policy is an ag.Network, not {type(policy).__name__}; modules of PyTorch: artigrad.torch.closed_loop"
@@ -316,16 +339,16 @@ class Simulator(StateFunctions, Sealed):
     def read(self, path: str | os.PathLike[str]) -> Trajectory:
         """Return a trajectory of this model that was saved as a .npz or .csv file.
 
-        An .npz file of a simulator with other options is refused. A .csv file records no options, parameters and wrenches:
-        they are those of this simulator, and each control is held for one step. A warning says if the states of a file are
-        not those that this simulator steps to.
+        A .npz file of a simulator with other options is refused. A .csv file has no options, parameters and wrenches: those
+        of this simulator apply, and each control is held for one step. A warning reports states of a file that differ from
+        the steps of this simulator.
         """
         return read(self, as_path(path))
 
     def _inputs(
         self, state: State, u: Any, steps: int | None, wrench: Any, params: Params | None
     ) -> tuple[Inputs, State, bool]:
-        """The inputs of a rollout, looked at; its first state with a batch axis, and whether it had one."""
+        """Return the validated inputs of a rollout, its first state with a batch axis, and True if it had one."""
         checks = self.checks
         start, batched = checks.state(state)
         batch = len(start.q)
@@ -334,7 +357,7 @@ class Simulator(StateFunctions, Sealed):
         return Inputs(batch, u, wrench, checks.params(params, batch)), start, batched
 
     def _held(self, inputs: Inputs, hold: int) -> Inputs:
-        """Every control and wrench for so many steps."""
+        """Return inputs with every control and wrench repeated for `hold` steps."""
         device = self.engine.device
 
         def repeat(x: Any, axis: int) -> Any:
@@ -348,22 +371,26 @@ class Simulator(StateFunctions, Sealed):
 
     @property
     def contact_names(self) -> tuple[tuple[str, str], ...]:
-        """The two shapes of every point that may touch: what the rows of `contacts` are."""
+        """Names of the two shapes of every candidate contact point: the rows of `contacts`."""
         return self.engine.contact_names
 
     def parameter_kinks(self, params: Params | None = None) -> dict[str, np.ndarray]:
-        """Parameters at whose values gradients are those of one side, whatever the state: by field, a mask of its entries.
+        """Return parameters whose values make gradients one-sided in every state, as masks by field.
 
-        These are time constants of `solref` at two steps (`refsafe`), impedances, widths and powers of `solimp` at the ends of
-        their ranges, ranges with equal ends, and what two shapes of a pair have the larger of (friction, under the hard law
-        restitution) where both have the same: those share the gradient in halves, which is right for both together. Kinks
-        that depend on the state are in `Health.switch_margin`.
+        These are time constants of `solref` at two steps (`refsafe`); impedances, widths and powers of `solimp` at the ends
+        of their ranges; ranges with equal ends; and equal frictions (under the hard law: restitutions) of the two shapes of
+        a pair, which has the larger one. Equal values get half of the gradient each, which is right if both change
+        together. Kinks that depend on the state are in `Health.switch_margin`.
         """
         return parameter_kinks(self.model, self.options, self.params if params is None else params)
 
     @presented
     def contacts(self, traj: Trajectory) -> Contacts:
-        """Forces, places and gaps of all points that may touch, in every step of a rollout that kept its states."""
+        """Return forces, positions and distances of all candidate contact points in every step of a rollout.
+
+        Args:
+          traj: A rollout that kept its states.
+        """
         self.checks.trajectory(traj)
         if not self.contact_names:
             raise InputError(f"'{self.model.name}' has no shapes that may touch")
@@ -386,16 +413,21 @@ class Simulator(StateFunctions, Sealed):
         with_params: bool = True,
         gradient_options: GradientOptions | None = None,
     ) -> Gradient:
-        """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar, v_bar and act_bar.
+        """Return the gradient of a loss with respect to all inputs of a rollout.
 
-        q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
-        v_bar, act_bar: likewise with nv and na. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis
-        first if `traj` has one. None means zero. u_bar: of the controls (T, nu), for what a policy gave. sensor_bars: of
-        readings in `traj.sensors`, by name of the sensor, (T, n) with a batch axis first if `traj` has one. with_params=False
-        leaves out the gradient of the parameters, which makes the call faster.
+        All cotangents have a batch axis first if `traj` has one. None is zero.
 
-        gradient_options: conditioning of the cotangent of the state, which keeps gradients of long rollouts from growing. It
-        needs a rollout that kept every step.
+        Args:
+          traj: The rollout.
+          q_bar: Cotangents of q, (T+1, nq) of all states or (nq,) of the last; ambient.
+          v_bar: Cotangents of v, (T+1, nv) or (nv,).
+          force_bar: Cotangents of `contacts(traj).force`, (T, points, 3).
+          act_bar: Cotangents of activations, (T+1, na) or (na,).
+          u_bar: Cotangents of the controls of a policy, (T, nu).
+          sensor_bars: Cotangents of `traj.sensors` by name, (T, n).
+          with_params: False leaves out the gradient of parameters, which is faster.
+          gradient_options: Conditioning of the cotangent of the state, which limits gradients of long rollouts. It needs a
+            rollout that kept every state.
         """
         checks, engine, options = self.checks, self.engine, active_options(gradient_options)
         with_params = truth("with_params", with_params)
@@ -430,7 +462,7 @@ class Simulator(StateFunctions, Sealed):
         return self._gradient(traj, sensors.added_inputs(self, back.gradient(), read), back.health[:, 1])
 
     def _state_bars(self, traj: Trajectory, q_bar: Any, v_bar: Any, act_bar: Any) -> list[Any]:
-        """Cotangents of the parts of states, looked at."""
+        """Return validated cotangents of q, v and act."""
         given = (("q_bar", q_bar, self.model.nq), ("v_bar", v_bar, self.model.nv), ("act_bar", act_bar, self.model.na))
         return [self.checks.bar(name, bar, n, traj) for name, bar, n in given]
 
@@ -443,13 +475,13 @@ class Simulator(StateFunctions, Sealed):
         with_params: bool,
         options: GradientOptions | None,
     ) -> Gradient:
-        """The same through the policy of a trajectory."""
+        """Return the gradient of a rollout under a policy."""
         if force_bar is not None:
             raise InputError("a rollout under a policy has no gradients of contact forces: leave force_bar out")
         checks, m = self.checks, self.model
 
         def every(bar: Any, rows: int, n: int) -> Any:
-            """The cotangents of all rows, of which only the last may be given."""
+            """Return cotangents of all rows, zero except the last one if only that is given."""
             if bar is not None and bar.ndim == 3:
                 return bar
             whole = np.zeros((traj.batch, rows, n), self.real)
@@ -475,7 +507,7 @@ class Simulator(StateFunctions, Sealed):
         return Gradient(first.q, first.v, u_bar, back.params, None, health, back.layers, first.act).of(m)
 
     def _gradient(self, traj: Trajectory, found: StepsGradient, margin: Any) -> Gradient:
-        """Cotangents as the user sees them."""
+        """Return cotangents in the shapes of the user's inputs, with diagnostics."""
         state_bar, u_bar, wrench_bar, params = found
         total, pieces = self.engine.device.total, [*state_bar, u_bar] + ([] if params is None else [params.flat])
         health = Health(self.checks.finite(pieces, traj.batch), traj.violation, margin)
@@ -501,12 +533,18 @@ class Simulator(StateFunctions, Sealed):
         dwrench: Any = None,
         dparams: Mapping[str, Any] | None = None,
     ) -> State:
-        """How the states of `traj` change along a direction of what went in: changes of q (T+1, nq), v (T+1, nv) and act
-        (T+1, na), with a batch axis first if `traj` has one.
+        """Return tangents of all states of a rollout: q (T+1, nq), v (T+1, nv) and act (T+1, na).
 
-        dq (nq,), dv (nv,), dact (na,): of the first state, dq in the plain numbers of q. du, dwrench: of controls and
-        wrenches, shaped as they were passed. dparams: of parameters, by name of their fields. What is left out does not
-        change. For a trajectory that kept its states.
+        All arrays have a batch axis first if `traj` has one. Inputs without a tangent are constant.
+
+        Args:
+          traj: A rollout that kept its states.
+          dq: Tangent of the first q, (nq,), ambient.
+          dv: Tangent of the first v, (nv,).
+          du: Tangent of the controls, shaped as they were passed.
+          dact: Tangent of the first activations, (na,).
+          dwrench: Tangent of the wrenches, shaped as they were passed.
+          dparams: Tangents of parameters, by field name.
         """
         direction = self._direction(traj, (dq, dv, dact), du, dwrench, dparams)
         found = self.engine.rollout_jvp(_inputs_for(traj, direction), traj.every_state(), direction)
@@ -533,11 +571,15 @@ class Simulator(StateFunctions, Sealed):
         dact_bar: Any = None,
         with_params: bool = True,
     ) -> Gradient:
-        """How the gradient `vjp(traj, q_bar, v_bar)` changes along a direction of what went in (see `jvp`): the product of the
-        Hessian of a loss and that direction, exact.
+        """Return the derivative of the gradient `vjp(traj, q_bar, v_bar)` along a direction: an exact Hessian-vector product.
 
-        dq_bar, dv_bar, dact_bar: how the cotangents change, shaped as they are: for a loss of the states, its second
-        derivatives times their changes `jvp(traj, ...)`; none for a loss that is linear in them.
+        Args:
+          traj: A rollout that kept its states.
+          q_bar, v_bar, act_bar: Cotangents of the states, as in `vjp`.
+          dq, dv, dact, du, dwrench, dparams: Direction of the inputs, as in `jvp`.
+          dq_bar, dv_bar, dact_bar: Tangents of the cotangents: second derivatives of the loss times `jvp(traj, ...)`. None
+            for a loss that is linear in the states.
+          with_params: False leaves out parameters.
         """
         direction = self._direction(traj, (dq, dv, dact), du, dwrench, dparams)
         inputs, states = _inputs_for(traj, direction), traj.every_state()
@@ -563,7 +605,7 @@ class Simulator(StateFunctions, Sealed):
         dwrench: Any,
         dparams: Mapping[str, Any] | None,
     ) -> Direction:
-        """Changes with a batch axis, looked at."""
+        """Return validated tangents with a batch axis."""
         self.checks.trajectory(traj)
         if all(change is None for change in (*dstate, du, dwrench, dparams)):
             raise InputError("a direction changes something: pass dq, dv, dact, du, dwrench or dparams")
@@ -575,7 +617,7 @@ class Simulator(StateFunctions, Sealed):
         flat = None
         if dparams is not None:
             if not isinstance(dparams, Mapping) or not all(isinstance(name, str) for name in dparams):
-                raise InputError(f"dparams are changes of parameters by name, not {shown(dparams)}")
+                raise InputError(f"dparams are tangents of parameters by field name, not {shown(dparams)}")
             own = np.zeros_like(traj.params.flat)
             flat = Params(m, own, checked=False).replace(unchecked=True, **dparams).flat
             if flat.ndim == 2 and len(flat) != traj.batch:
@@ -590,10 +632,15 @@ class Simulator(StateFunctions, Sealed):
 
     @presented
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
-        """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v, act), of size n = 2 nv + na.
+        """Return (A, B), the Jacobians of one step on the tangent space: dx' = A dx + B du with x = (q, v, act).
 
-        state and u (nu,) of one robot, or with a batch axis first, which A (n, n) and B (n, nu) then have too. No external
-        wrenches.
+        Args:
+          state: State, or a batch of states. There are no external wrenches.
+          u: Controls (nu,) or (B, nu). None: zero.
+          params: One set, or one per batch element.
+
+        Returns:
+          A (n, n) and B (n, nu), n = 2 nv + na, with a batch axis first if the state has one.
         """
         start, batched = self.checks.state(state)
         batch, nu = len(start.q), self.model.nu
@@ -608,17 +655,17 @@ class Simulator(StateFunctions, Sealed):
     # -- sensors -----------------------------------------------------------------------------------------------------
     @presented
     def sensors(self, state: State, u: Any = None, *, params: Params | None = None, time: Any = 0.0) -> dict[str, Any]:
-        """Readings of the model's sensors by name.
+        """Return readings of all sensors by name.
 
         Args:
-            state: One state or a batch of them.
-            u: Controls of the coming step (nu,) or (B, nu); by default zeros. They act on what accelerations and forces are.
-            params: One set, or one per robot.
-            time: Time that a clock reads, s; one, or one of each state.
+          state: One state or a batch of them.
+          u: Controls of the coming step, (nu,) or (B, nu), which accelerations and forces depend on. None: zero.
+          params: One set, or one per batch element.
+          time: Time for clock sensors, s; one, or one per state.
 
         Returns:
-            Readings (n,), or (B, n) for a batch, as MuJoCo defines them. Under the hard law accelerometers read the mean over
-            the coming step.
+          Readings (n,), or (B, n) for a batch, as MuJoCo defines them. Under the hard law accelerometers read the mean over
+          the coming step.
         """
         return sensors.read(self, state, u, params, time)
 
@@ -626,17 +673,24 @@ class Simulator(StateFunctions, Sealed):
     def sensors_vjp(
         self, state: State, bars: dict[str, Any], u: Any = None, *, params: Params | None = None
     ) -> StateGradient:
-        """Gradients of a loss whose cotangents with respect to `sensors(state, u)` are `bars`, by name."""
+        """Return the gradient of a loss from its cotangents with respect to `sensors(state, u)`.
+
+        Args:
+          state: As in `sensors`.
+          bars: Cotangents by sensor name, (n,) or (B, n).
+          u: As in `sensors`.
+          params: As in `sensors`.
+        """
         return sensors.read_vjp(self, state, bars, u, params)
 
 
 def _first(x: Any) -> Any:
-    """Of the one robot there is."""
+    """Return the first batch element."""
     return x[0]
 
 
 def _of_held(bar: Any, hold: int, own: int) -> Any:
-    """The cotangents of inputs that were held for so many steps, from those of every step; own: axes from time on."""
+    """Return cotangents of held inputs: sums over `hold` steps of those of every step. own: number of axes from time on."""
     if bar is None or hold == 1:
         return bar
     lead, (steps, *rest) = bar.shape[: bar.ndim - own], bar.shape[bar.ndim - own :]
@@ -649,7 +703,7 @@ def _inputs_of(traj: Trajectory) -> Inputs:
 
 
 def _inputs_for(traj: Trajectory, direction: Direction) -> Inputs:
-    """The same for a direction; parameters that change robot by robot are one set each."""
+    """Return the inputs of a rollout for a direction, with parameters repeated per batch element if their tangents are."""
     inputs, d_flat = _inputs_of(traj), direction.params
     if d_flat is None or d_flat.ndim == traj.params.flat.ndim:
         return inputs
@@ -658,7 +712,7 @@ def _inputs_for(traj: Trajectory, direction: Direction) -> Inputs:
 
 
 def _real(dtype: Any) -> Real:
-    """'f64' or 'f32', of whatever names one of the two."""
+    """Return 'f64' or 'f32' for any name of the dtype."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise InputError(f"dtype is 'f64' or 'f32' (also 'float32', np.float32, ...), not {dtype!r}")
@@ -671,5 +725,5 @@ def _check_threads(threads: Any) -> None:
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

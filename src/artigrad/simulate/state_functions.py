@@ -1,7 +1,7 @@
-"""Records of the functions of a state, and the methods of Simulator that follow from them.
+"""Records of the functions of a state, and the methods of Simulator derived from them.
 
-Outputs, accelerations, inverse dynamics and the mass matrix are queries: one kernel computes rows of numbers, which `unpack`
-makes into outputs and `pack` makes from their cotangents. Constraint weights are a function of parameters alone.
+Outputs, accelerations, inverse dynamics and the mass matrix are queries: one kernel computes rows of values. `unpack`
+converts rows to outputs, and `pack` converts cotangents of outputs to rows. Constraint weights depend on parameters alone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _query(
     name = next(iter(argument), None)
 
     def own(call: Call, x: Rows) -> Any:
-        """The input beside the state; one number where there are none."""
+        """Return the input beside the state; one value per state if it has no entries."""
         if name is None or x[name] is None:
             return None
         return x[name] if x[name].shape[-1] else call.sim.engine.device.zeros((len(x[name]), 1))
@@ -64,7 +64,7 @@ def _query(
         return call.sim.engine.device.zeros((count, call.sim.model.nv)) if bar is None else bar
 
     def named(x: Rows, found: Any) -> Rows:
-        """Cotangents by name; that of an input without entries is empty."""
+        """Return cotangents by name; that of an input without entries is empty."""
         empty = {} if name is None else {name: found.x if found.x.shape[-1] else x[name]}
         return found.state.named() | {"params": found.params} | empty
 
@@ -108,7 +108,7 @@ OUTPUT_SHAPES: dict[str, Shape] = {
 
 
 def output_views(model: Model, rows: Any) -> dict[str, Any]:
-    """Views of rows of outputs (n, size) by name."""
+    """Return views of rows of outputs (n, size) by name."""
     nb, ns, n = model.nb, model.ns, len(rows)
     frames = rows[:, : (nb + ns) * FRAME.size].reshape(n, nb + ns, FRAME.size)
     totals = rows[:, (nb + ns) * FRAME.size :]
@@ -151,7 +151,7 @@ def _unpack_matrix(call: Call, stored: Any) -> tuple[Any, ...]:
 
 
 def _pack_matrix(call: Call, bars: Rows, count: int) -> Any:
-    """Cotangents of stored entries for those of whole matrices."""
+    """Return cotangents of stored entries for those of whole matrices."""
     device, nv, (rows, columns) = call.sim.engine.device, call.sim.model.nv, call.sim.engine.matrix_entries
     bar = bars["M"]
     full = np.zeros((count, nv, nv)) if bar is None else device.host(bar).reshape(count, nv, nv)
@@ -181,7 +181,7 @@ def _sensors_jvp(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
 
 
 def _sensors_tangent(sim: Any, query: SensorQuery, d: Direction, d_u: Any) -> Any:
-    """Tangents of all readings, (B, n), along a direction of state and parameters and one of the controls, (B, nu)."""
+    """Return tangents of all readings (B, n), along tangents of states, parameters and controls (B, nu)."""
     nu, x = sim.model.nu, sim.engine.device.zeros(query.x.shape)
     if nu and d_u is not None:
         x[:, :nu] = d_u
@@ -197,7 +197,7 @@ def _sensors_tangent(sim: Any, query: SensorQuery, d: Direction, d_u: Any) -> An
     return sim.engine.query("sensors", query.state, query.x, query.params, d._replace(u=None, x=x))
 
 
-# -- weights of constraints ------------------------------------------------------------------------------------------------
+# -- inverse weights ------------------------------------------------------------------------------------------------
 def _weights(call: Call, x: Rows) -> tuple[Any, ...]:
     made, rows, device = x["params"].reweighted(), len(x["batch"]), call.sim.engine.device
     return tuple(
@@ -333,7 +333,7 @@ class StateFunctions:
         return self._pull_back(MASS_MATRIX, state, None, {"M": bar}, params, with_params)
 
     def _evaluate(self, function: FunctionRecord, state: State, x: Any, params: Params | None) -> tuple[Any, ...]:
-        """The outputs of a function of a state."""
+        """Return the outputs of a function of a state."""
         call, rows, lead = self._given(function, state, x, params)
         return tuple(y.reshape(lead + y.shape[1:]) for y in call.function.forward(call, rows))
 
@@ -346,7 +346,7 @@ class StateFunctions:
         params: Params | None,
         with_params: bool,
     ) -> StateGradient:
-        """The gradient of a function of a state, from cotangents of its outputs."""
+        """Return the gradient of a function of a state, from cotangents of its outputs."""
         call, rows, lead = self._given(function, state, x, params)
         count = len(rows["q"])
         only = "the " + function.name.replace("_", " ") if len(bars) == 1 else ""
@@ -360,7 +360,7 @@ class StateFunctions:
         return StateGradient(params=params_bar, **own).of(self.model)
 
     def _given(self, function: FunctionRecord, state: State, x: Any, params: Params | None) -> tuple[Call, Rows, Axes]:
-        """A function of a state, its validated inputs as rows, and their leading axes."""
+        """Return the call of a function of a state, its validated inputs as rows, and their leading axes."""
         (q, v, act), m, checks = parts_of(state), self.model, self.checks
         call: Call = call_of(function, self)  # type: ignore[arg-type]
         q, v = checks.numbers("q", q), checks.numbers("v", v)
@@ -383,7 +383,7 @@ class StateFunctions:
         return call, rows | {"params": params}, lead
 
     def _array(self, name: str, x: Any, shape: Axes) -> Any:
-        """An array of this shape, validated; None is zero."""
+        """Return a validated array of this shape; None is zero."""
         if x is None:
             return None
         given = tuple(x.shape) if hasattr(x, "shape") else np.shape(x)

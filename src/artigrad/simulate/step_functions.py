@@ -23,12 +23,12 @@ def _inputs(x: Rows) -> Inputs:
 
 
 def _timed(x: Rows) -> Rows:
-    """Inputs of a single step with a time axis."""
+    """Return inputs of a single step with a time axis of length 1."""
     return x | {name: None if x.get(name) is None else x[name][:, None] for name in ("u", "wrench")}
 
 
 def _untimed(found: Rows) -> Rows:
-    """Cotangents of the inputs of a single step without the time axis."""
+    """Return cotangents of the inputs of a single step without the time axis."""
     return found | {name: None if found[name] is None else found[name][:, 0] for name in ("u", "wrench")}
 
 
@@ -38,7 +38,10 @@ def _loss(bars: Rows, suffix: str) -> LossBars:
 
 # -- all states ----------------------------------------------------------------------------------------------------------
 def _run(call: Call, x: Rows) -> State:
-    """States (B, T+1, n). Warns of steps that were not solved under the soft law, whose adjoint does not solve again."""
+    """Return states (B, T+1, n).
+
+    Steps that were not solved under the soft law are reported here, because its adjoint does not solve them again.
+    """
     sim, inputs = call.sim, _inputs(x)
     status = sim.engine.new_status(inputs.batch)
     states = sim.engine.states(inputs, state_of(x), (0, inputs.steps), 1, status)
@@ -67,8 +70,10 @@ def _rollout_vjp_jvp(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, wit
 
 
 def _through_steps(call: Call, states: State, inputs: Inputs, loss: LossBars, with_params: bool) -> Rows:
-    """The adjoint of steps with these states; of the last state only v is read. On the host a gradient that is not finite or
-    of an unsolved step warns."""
+    """Return cotangents of the inputs of steps with the given states; of the last state only v is read.
+
+    On the host a warning reports gradients that are not finite or of unsolved steps.
+    """
     sim = call.sim
     back = Cotangents(sim.engine, inputs, loss, with_params, options=call.options, hold=call.hold)
     back.segment(states, 0, inputs.steps)
@@ -76,7 +81,7 @@ def _through_steps(call: Call, states: State, inputs: Inputs, loss: LossBars, wi
 
 
 def _reported(call: Call, back: Cotangents, violation: Any) -> Rows:
-    """Cotangents of the inputs, with warnings."""
+    """Return cotangents of the inputs, and warn of those that are not finite or of unsolved steps."""
     found, checks = back.gradient(), call.sim.checks
     if checks.on_host:
         checks.warn_if_unsolved(violation)
@@ -111,7 +116,7 @@ def _step_vjp_jvp(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_p
 
 
 def _around(call: Call, before: State, v_next: Any) -> State:
-    """The states before and after a step, of the latter only v, whose None is zero: (B, 1, n), v (B, 2, nv)."""
+    """Return the states before and after a step, (B, 1, n), and v (B, 2, nv); v_next None is zero."""
     speeds = call.sim.engine.device.zeros((len(before.v), 2, before.v.shape[1]))
     for k, v in enumerate((before.v, v_next)):
         if v is not None:
@@ -120,7 +125,7 @@ def _around(call: Call, before: State, v_next: Any) -> State:
 
 
 def _through_one_step(call: Call, x: Rows, v_next: Any, loss: LossBars, with_params: bool) -> Rows:
-    """The adjoint of a single step."""
+    """Return cotangents of the inputs of a single step."""
     states = _around(call, state_of(x), v_next)
     return _untimed(_through_steps(call, states, _inputs(_timed(x)), loss, with_params))
 
@@ -128,7 +133,7 @@ def _through_one_step(call: Call, x: Rows, v_next: Any, loss: LossBars, with_par
 def _tangent_through_one_step(
     call: Call, x: Rows, d: Rows, v_next: tuple[Any, Any], losses: tuple[LossBars, LossBars], with_params: bool
 ) -> Rows:
-    """The tangent of the adjoint of a single step; v_next: velocities after it, and their tangents."""
+    """Return tangents of the cotangents of a single step; v_next: velocities after it, and their tangents."""
     state = state_of(x)
     moved = State(*(_or_zeros(call, d[name], y) for name, y in state.named().items()))
     states = _around(call, state, v_next[0]), _around(call, moved, v_next[1])
@@ -139,7 +144,7 @@ def _tangent_through_one_step(
 
 # -- the last state ------------------------------------------------------------------------------------------------------
 def _checkpointed(call: Call, x: Rows) -> tuple[CheckpointPlan, dict[int, State], State, Any]:
-    """The plan of a rollout, the states that it keeps, the last state and the status."""
+    """Return the plan of a rollout, the states that it keeps, the last state and the status."""
     assert call.checkpoints is not None
     sim, inputs = call.sim, _inputs(x)
     plan = plan_of(call.checkpoints, inputs.steps, sum(y.nbytes for y in state_of(x)))
@@ -150,12 +155,12 @@ def _checkpointed(call: Call, x: Rows) -> tuple[CheckpointPlan, dict[int, State]
 
 
 def _last(call: Call, x: Rows) -> tuple[Any, ...]:
-    """The last state; those that checkpoints keep are dropped after the rollout."""
+    """Return the last state; states that checkpoints keep are dropped."""
     return tuple(_checkpointed(call, x)[2])
 
 
 def _last_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
-    """The rollout once more, and its adjoint."""
+    """Run the rollout again and return cotangents of its inputs."""
     plan, kept, _, status = _checkpointed(call, x)
     stretch = plan.block if plan.keeps_all else 1
     back = Cotangents(call.sim.engine, _inputs(x), _loss(bars, "_last"), with_params, stretch=stretch)
@@ -164,14 +169,14 @@ def _last_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
 
 
 def _last_jvp(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
-    """Forward mode of all states, of which the last is returned."""
+    """Return tangents of the last state."""
     found = call.sim.engine.rollout_jvp(_inputs(x), _run(call, x), direction_of(d))
     return tuple(y[:, -1] for y in found)
 
 
 # -- contacts ------------------------------------------------------------------------------------------------------------
 def _contacts(call: Call, x: Rows) -> tuple[Any, ...]:
-    """Forces, positions, gaps and normals in the step that begins at a state."""
+    """Return forces, positions, distances and normals in the step that begins at a state."""
     x = _timed(x)
     states = _run(call, x)
     return tuple(part[:, 0] for part in Contacts.of_report(call.sim.engine.contacts(_inputs(x), states)))
@@ -199,7 +204,7 @@ def _contacts_vjp_jvp(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, wi
 
 
 def _after(call: Call, x: Rows) -> Any:
-    """The velocities after a step."""
+    """Return velocities after a step."""
     return _run(call, _timed(x)).v[:, 1]
 
 
@@ -211,7 +216,7 @@ def _linearize(call: Call, x: Rows) -> tuple[Any, ...]:
 
 
 def no_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
-    """Refuse the adjoint of Jacobians."""
+    """Raise InputError: the Jacobians of `linearize` have no adjoint."""
     raise InputError(
         "the Jacobians of linearize have no gradient, which would be a second derivative: take differences of them"
     )
@@ -224,7 +229,7 @@ def _linearize_jvp(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
 # -- records -------------------------------------------------------------------------------------------------------------
 ONE_STEP = STATE | CONTROL | {"wrench": ("nb", 6)} | PARAMS
 STEPS = STATE | {"u": ("T", "nu"), "wrench": ("T", "nb", 6)} | PARAMS
-POINTS = dict.fromkeys(Contacts._fields, ("points", 3)) | {"gap": ("points",)}
+CONTACT_SHAPES = dict.fromkeys(Contacts._fields, ("points", 3)) | {"gap": ("points",)}
 NEXT, LAST = ({f"{name}_{what}": shape for name, shape in STATE.items()} for what in ("next", "last"))
 ALL = {f"{name}_all": ("T+1", *shape) for name, shape in STATE.items()}
 
@@ -234,7 +239,7 @@ ROLLOUT = FunctionRecord(
 )
 CHECKPOINTED_ROLLOUT = FunctionRecord("last", STEPS, LAST, tuple(STEPS), _last, _last_vjp, _last_jvp)
 CONTACTS = FunctionRecord(
-    "contacts", ONE_STEP, POINTS, tuple(ONE_STEP), _contacts, _contacts_vjp, _contacts_jvp, _contacts_vjp_jvp
+    "contacts", ONE_STEP, CONTACT_SHAPES, tuple(ONE_STEP), _contacts, _contacts_vjp, _contacts_jvp, _contacts_vjp_jvp
 )
 LINEARIZE = FunctionRecord(
     "linearize",

@@ -1,8 +1,8 @@
-"""Trajectories as files: .npz with everything, .csv with the states and controls of one robot, a row per moment.
+"""Trajectory files: .npz with all data, .csv with the states and controls of one batch element, one row per time.
 
-An .npz file records the options, `hold` and the policy of its rollout. A simulator with other options refuses it, because its
-gradients would be those of another motion. What a file does not record (the options of a .csv file, the structure of the model)
-is checked by simulating each step again: a warning names the first that does not follow from the one before.
+A .npz file has the options, `hold` and the policy of its rollout. A simulator with other options refuses it, because
+gradients would be those of another trajectory. For data that a file lacks (options in .csv files, the structure of the
+model) each step is simulated again; a warning names the first one that differs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REPEATS = {8: 1e-6, 4: 1e-3}  # deviation of a step simulated again, relative to
 
 
 def columns(model: Model) -> list[str]:
-    """time, then q and v of each joint, act and u of actuators: q.hip, or q.base.0, q.base.1, ... where there are several."""
+    """Return column names: time, q and v of each joint, act and u of actuators; q.hip, or q.base.0, q.base.1, ...."""
     out = ["time"]
     for letter, size in (("q", "nq"), ("v", "nv")):
         for name, kind in zip(model.joints, model.joint_type, strict=True):
@@ -48,7 +48,7 @@ def columns(model: Model) -> list[str]:
 
 
 def write(traj: Trajectory, path: Path, robot: int) -> None:
-    """To a .npz or .csv file; of a batch, a .csv file has one robot."""
+    """Write a trajectory to a .npz or .csv file; robot: batch element of a .csv file."""
     host, model = traj.simulator.engine.device.host, traj.simulator.model
     states = traj.every_state().map(host)
     if path.suffix.lower() == ".npz":
@@ -71,7 +71,7 @@ def write(traj: Trajectory, path: Path, robot: int) -> None:
 
 
 def _of_policy(policy: Network | None) -> dict[str, Any]:
-    """Arrays of a policy; none without one."""
+    """Return the arrays of a policy; none without one."""
     if policy is None:
         return {}
     layers = {
@@ -121,7 +121,7 @@ def read(sim: Simulator, path: Path) -> Trajectory:
 
 
 def _same_options(sim: Simulator, path: Path, recorded: Any) -> None:
-    """Refuse a file whose rollout had other options; files of version 0.2 and .csv files do not record them."""
+    """Raise InputError for a file with other options; files of version 0.2 and .csv files have none."""
     if recorded is None:
         return
     try:
@@ -150,7 +150,7 @@ def _policy(found: dict[str, Any]) -> Network | None:
 
 
 def _warn_if_it_does_not_follow(traj: Trajectory, path: Path, size: int) -> None:
-    """Warn if a step from some state is not the next state: gradients are then those of another motion."""
+    """Warn if a step from some state is not the next state: gradients would be those of another trajectory."""
     sim, states = traj.simulator, traj.every_state()
     if not sim.checks.on_host or sim.backend != "native":
         return
@@ -166,8 +166,8 @@ def _warn_if_it_does_not_follow(traj: Trajectory, path: Path, size: int) -> None
             off = np.inf
         if not off <= allowed:
             warn(
-                f"'{path.name}' was made otherwise than this simulator steps (step {t} is off by {off:.1e}), so that gradients "
-                "are not those of its motion: make the Simulator of the same model, with the same options and parameters"
+                f"'{path.name}' differs from the steps of this simulator (step {t} by {off:.1e}), so that gradients "
+                "are not those of its trajectory: make the Simulator of the same model, with the same options and parameters"
             )
             return
 
@@ -203,7 +203,7 @@ def _read_npz(sim: Simulator, path: Path) -> dict[str, Any]:
 
 
 def _read_csv(sim: Simulator, path: Path) -> dict[str, Any]:
-    """Times tell dt; parameters are the simulator's own."""
+    """Return the data of a .csv file; dt follows from the times."""
     m = sim.model
     try:
         with path.open(newline="", encoding="utf-8") as file:
