@@ -474,7 +474,7 @@ def time_shapes(record: Record, quick: bool) -> None:
                 best = {"block": launch.block, "threads": launch.threads}
                 record.add(f"{batch}: best {name} {code}", None, million_per_s=speed, **best)
             record.add(f"{batch}: kernels {code}", None, **timed.functions())
-            timed.sim.engine.forget_kernels()
+            timed.sim.engine.clear_kernels()
         if batch == BIG or quick:
             for name in BEST:
                 BEST[name] = max((x for x in tried if x[0] == name), key=lambda x: x[2])[1]

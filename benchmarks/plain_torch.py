@@ -136,7 +136,7 @@ def rollout(sim: ag.Simulator, state: ag.State, u: torch.Tensor) -> torch.Tensor
     """q (T+1, nq) of one robot under u (T, nu), with every operation on autograd's tape. sim: of backend "numpy"."""
     m, steps = sim.model, len(u)
     inputs = Inputs(1, u.detach().numpy(), None, sim.params)
-    bound: Bound = sim.engine.bound(rollout_kernel, inputs, False, strided=False)
+    bound: Bound = sim.engine.bound_kernel(rollout_kernel, inputs, False, strided=False)
     q, v = (list(map(float, x)) + [0.0] * (steps * len(x)) for x in state)
     given = {"stretches": steps, "const": sim.engine.constants(sim.params, 1), "status": np.zeros(2)}
     memory = {"q": q, "v": v, "u": [Taped(x) for x in u.reshape(-1).unbind()]}

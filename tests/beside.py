@@ -65,7 +65,9 @@ def _compare(model: ag.Model, m: mujoco.MjModel, states: int, seed: int, far: fl
         )
         free, traj = sim.forward_dynamics(state, u), sim.rollout(state, u[:, None])
         (here, _), given = sim.checks.state(state), sim.checks.params(None, states)
-        rates, driven = (np.array(sim.engine.query(what, here, u, given)) for what in ("sensing", "driving"))
+        rates, driven = (
+            np.array(sim.engine.query(what, here, u, given)) for what in ("acceleration_data", "actuator_outputs")
+        )
         readings = sim.sensors(state, u) if model.sensors else {}
     touching = _contacts(sim, traj)
     nt = len(model.tendons)

@@ -1,4 +1,4 @@
-"""artigrad: differentiable simulation of articulated bodies.
+"""Differentiable simulation of articulated bodies.
 
 model = ag.robots.quadruped()
 sim = ag.Simulator(model, dt=1e-3)

@@ -1,4 +1,4 @@
-"""python -m artigrad: the command line."""
+"""Command line interface, `python -m artigrad`."""
 
 from .cli import app
 

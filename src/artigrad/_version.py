@@ -1,3 +1,3 @@
-"""The version, in the one place that everything reads."""
+"""Version of the package, read by the build and at run time."""
 
 __version__ = "0.2.0"

@@ -28,7 +28,7 @@ class DeviceError(RuntimeError):
 
 
 def need(package: str, what: str, extra: str) -> None:
-    """Raise a one-sentence error if an optional package is not installed.
+    """Raise ModuleNotFoundError with installation instructions if an optional package is not installed.
 
     Args:
         package: Name of the package.
@@ -46,12 +46,12 @@ def need(package: str, what: str, extra: str) -> None:
 
 
 def is_whole(value: object, least: int) -> bool:
-    """Return True for an integer of Python or NumPy of at least `least`, within 64 bits; False for True and 2.0."""
+    """Return True for a Python or NumPy integer from `least` to 2^63 - 1; False for a bool or a float."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value < 2**63)
 
 
 def near(name: object, names: Sequence[str], most: int = 20) -> str:
-    """Return the end of a message about a wrong name: similar names, and all names, or the first `most` of them."""
+    """Return the end of a message about an unknown name: similar names, then all names, or the first `most` of them."""
     like = difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
     guess = f"did you mean {' or '.join(repr(x) for x in like)}? " if like else ""
     more = f", ... ({len(names)} in all)" if len(names) > most else ""

@@ -1,4 +1,4 @@
-"""Files: paths that users give, and writing that replaces a file as a whole or leaves it as it was."""
+"""Validation of paths, and atomic writing of files: a file is replaced as a whole, or unchanged if writing fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import InputError
 
 
 def as_path(path: object, name: str = "path") -> Path:
-    """Return the path of a file that was given by a user.
+    """Return a path given by a user, validated.
 
     Args:
         path: The path, a str or an os.PathLike of str.
@@ -33,7 +33,7 @@ def as_path(path: object, name: str = "path") -> Path:
 
 
 def existing(path: object, name: str = "path") -> Path:
-    """Return the path of a file that is to be read."""
+    """Return the path of an existing file."""
     found = as_path(path, name)
     try:
         is_file = found.is_file()
@@ -45,7 +45,7 @@ def existing(path: object, name: str = "path") -> Path:
 
 
 def to_write(path: object, name: str = "path") -> Path:
-    """Return the path of a file that is to be written, in a folder that exists."""
+    """Return the path of a file to write, whose folder exists."""
     found = as_path(path, name)
     try:
         folder, taken = found.absolute().parent, found.is_dir()
@@ -61,11 +61,11 @@ def to_write(path: object, name: str = "path") -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give an unfinished file to write, which takes the place of `path` when the block ends.
+    """Yield the path of a temporary file, which replaces `path` when the block ends without an exception.
 
-    The unfinished file lies in the same folder, so that one rename completes it. If the block raises (a full disk, Ctrl-C), it
-    is removed, and the file that was at `path` stays. A link stays a link, and permissions stay; a device such as /dev/stdout
-    is written directly.
+    The temporary file is in the same folder, so that one rename replaces the target. If the block raises (disk full,
+    Ctrl-C), it is removed and `path` is unchanged. Symbolic links and permissions are preserved. A device such as
+    /dev/stdout is written directly.
     """
     target = Path(os.path.realpath(to_write(path)))
     if target.exists() and not target.is_file():
@@ -83,22 +83,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file atomically."""
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
 
 def write_array(path: str | os.PathLike[str], array: np.ndarray) -> None:
-    """Write an .npy file, whole or not at all."""
+    """Write an .npy file atomically."""
     with replacing(path) as unfinished, unfinished.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any], *, compressed: bool = False) -> None:
-    """Write arrays by name to an .npz file, whole or not at all."""
+    """Write arrays by name to an .npz file atomically."""
     save = np.savez_compressed if compressed else np.savez
     with replacing(path) as unfinished, unfinished.open("wb") as file:
         try:
             save(file, allow_pickle=False, **arrays)
-        except ValueError as error:  # of zipfile, if its file could not be written
+        except ValueError as error:  # zipfile raises it if its file could not be written
             raise (error.__context__ if isinstance(error.__context__, OSError) else error) from None

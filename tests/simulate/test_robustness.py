@@ -175,7 +175,7 @@ def test_an_interrupt_ends_a_long_call(what):
     }
     traj = sim.rollout(sim.reset(), steps=50_000)
     sim.rollout(sim.reset(), steps=20, policy=still)  # compiled
-    slices, sliced = [], sim.engine.sliced
+    slices, sliced = [], sim.engine.run_in_slices
 
     def counted(what, count, robot_steps, run):
         def counted_run(a, b):
@@ -184,7 +184,7 @@ def test_an_interrupt_ends_a_long_call(what):
 
         sliced(what, count, robot_steps, counted_run)
 
-    sim.engine.sliced = counted
+    sim.engine.run_in_slices = counted
     old = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.02)

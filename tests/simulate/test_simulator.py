@@ -70,7 +70,7 @@ def test_options():
     bad("lanes is one of 1, 2", lambda: ag.Simulator(MODEL, lanes=3))
     bad("backend is", lambda: ag.Simulator(MODEL, backend="cobol"))
     bad("takes a Model", lambda: ag.Simulator("quadruped"))
-    bad("no keyframe 'jump'; it has: zero, home", lambda: SIM.reset("jump"))
+    bad("no keyframe 'jump'; it has: zero, reference, home", lambda: SIM.reset("jump"))
     bad("no joint 'knee'; it has: trunk", lambda: MODEL.joint("knee"))
 
 

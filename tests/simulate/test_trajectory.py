@@ -69,9 +69,7 @@ def test_files_of_the_same_options_that_do_not_follow_are_reported(tmp_path, rec
     traj.save(tmp_path / "run.csv")
     ag.Simulator(MODEL, dt=2e-3, dtype="f32").read(tmp_path / "run.csv")
     assert not recwarn
-    with pytest.warns(
-        RuntimeWarning, match=r"'run.csv' differs from the steps of this simulator \(step 1 by"
-    ):
+    with pytest.warns(RuntimeWarning, match=r"'run.csv' differs from the steps of this simulator \(step 1 by"):
         ag.Simulator(MODEL, dt=2e-3, integrator="implicit").read(tmp_path / "run.csv")
     held = sim.rollout(sim.reset(), np.ones((2, MODEL.nu)), wrench=np.ones((2, MODEL.nb, 6)))
     held.save(tmp_path / "run.csv")

@@ -89,7 +89,7 @@ def ik(
         raise InputError("goals is a Goal(frame, position=..., rotation=...) or a list of them")
     if params is not None:
         sim.checks.params(params, params.batch or 1)
-    q = sim.model.keyframe().q if start is None else sim.checks.host_numbers("start", start).astype(float)
+    q = sim.model.keyframe().q if start is None else sim.checks.host_array("start", start).astype(float)
     batched = q.ndim > 1
     problem = _Residuals(sim, goals, np.atleast_2d(q), limits, params)
     if method == "dls":

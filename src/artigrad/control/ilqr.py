@@ -100,7 +100,7 @@ def ilqr(
     start, batched = sim.checks.state(state)
     if not sim.checks.on_host:
         raise InputError("ilqr runs on the CPU: make a Simulator(model) without device")
-    u = sim.checks.numbers("u", u)
+    u = sim.checks.array("u", u)
     if u.ndim not in (2, 3) or u.shape[-1] != sim.model.nu or (u.ndim == 3 and len(u) != len(start.q)):
         raise InputError(f"u is (T, {sim.model.nu}), or with the batch axis of the state, not {u.shape}")
     if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
@@ -220,7 +220,7 @@ class _Search:
             own[:, 0] = begin[:, 0]
         u = np.empty((count, T, m.nu), real)
         inputs, status = Inputs(count, u, None, self._params(which)), engine.new_status(count)
-        engine.bound(feedback_rollout, inputs, False, {"away": self.n})(
+        engine.bound_kernel(feedback_rollout, inputs, False, {"away": self.n})(
             count,
             engine.threads,
             controls=T,
@@ -237,7 +237,7 @@ class _Search:
             high=self.limits[1],
             **({"status": status} if engine.constrained else {}),
         )
-        engine.check_table(status)
+        engine.check_contact_buffer(status)
         return x, u
 
     def _gains(self, now: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

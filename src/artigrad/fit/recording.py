@@ -120,7 +120,7 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
     """Return the validated arrays of a recording by name, and the number of steps between two measurements."""
     m = sim.model
     shapes = {"q": (m.nq,), "v": (m.nv,), "sites": (m.ns, 3)}
-    arrays = {k: sim.checks.host_numbers(k, getattr(r, k)).copy() for k in shapes if getattr(r, k) is not None}
+    arrays = {k: sim.checks.host_array(k, getattr(r, k)).copy() for k in shapes if getattr(r, k) is not None}
     if not arrays.keys() & {"q", "sites"}:
         raise InputError("a recording needs q or sites; velocities alone do not determine positions")
     n = len(next(iter(arrays.values())))
@@ -135,7 +135,7 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
         if np.abs(norm - 1).max() > 0.2:
             raise InputError(f"recorded q[:, {a}:{a + 4}] are quaternions w x y z and must have length 1")
         arrays["q"][:, a : a + 4] /= norm
-    arrays["u"] = np.zeros((n - 1, m.nu)) if r.u is None else sim.checks.host_numbers("u", r.u)
+    arrays["u"] = np.zeros((n - 1, m.nu)) if r.u is None else sim.checks.host_array("u", r.u)
     if arrays["u"].shape != (n - 1, m.nu):
         raise InputError(f"controls between {n} measurements are {(n - 1, m.nu)}, not {arrays['u'].shape}")
     ratio = 1.0 if r.dt is None else r.dt / sim.options.dt if is_number(r.dt) else np.nan

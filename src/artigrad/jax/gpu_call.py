@@ -88,7 +88,7 @@ class _Flags:
         self._host = device.pinned(size)
         self._looked = Looked(self._answer)
         self._block = LookBlock(driver=_driver(device), count=len(self.asked), host=self._host)
-        self._block.waits = engine.table_may_be_full and any(i == 1 for _, i in self.asked)
+        self._block.waits = engine.buffer_may_overflow and any(i == 1 for _, i in self.asked)
         self._block.looked = ctypes.cast(self._looked, ctypes.c_void_p).value or 0
         self._block.refused = self.call._block.refused
 
@@ -112,10 +112,10 @@ class _Flags:
         for (k, i), robot in zip(self.asked, found, strict=True):
             if robot and i is None:
                 warn(f"{names[k]} of robot {robot - 1} is not finite, in a call of JAX on '{engine.device.name}'")
-            elif robot and i == 0 and checks.minds_unsolved:
-                warn(checks.unsolved_sentence(f"robot {robot - 1}"))
+            elif robot and i == 0 and checks.inexact_if_unsolved:
+                warn(checks.unsolved_message(f"robot {robot - 1}"))
             elif robot and i == 1:
-                return self.call._text(engine.full_sentence(robot - 1, 1))
+                return self.call._text(engine.overflow_message(robot - 1, 1))
         return 0
 
 

@@ -33,7 +33,7 @@ from .xla_interface import UnknownInterfaceError
 
 def _told(sim: Simulator) -> float:
     """The status beyond which Python is asked: a pair that presses where no joint moves, or a contact that found no place."""
-    return 0.0 if sim.engine.names_pairs else 0.5 * LOST
+    return 0.0 if sim.engine.reports_static_contacts else 0.5 * LOST
 
 
 # -- rollouts ------------------------------------------------------------------------------------------------------------
@@ -54,18 +54,18 @@ def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
 
     def look(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == AFTER:
-            engine.check_table(rows["status"])
+            engine.check_contact_buffer(rows["status"])
             if forward:  # whose adjoint does not solve again, and has nothing to report
-                sim.checks.warn_of_motion(rows["status"][:, 0])
+                sim.checks.warn_if_rollout_unsolved(rows["status"][:, 0])
             return
         sim.checks.state(State(*(rows[k] for k, _ in _sizes(sim))))
         for name in ("u", "wrench"):
             if name in rows:
-                sim.checks.numbers(name, rows[name])
+                sim.checks.array(name, rows[name])
 
     call = call_on(sim)(
         sim,
-        lambda batch: engine.bound(rollout_kernel, _inputs(sim, batch, wrench, own), False, strided=False),
+        lambda batch: engine.bound_kernel(rollout_kernel, _inputs(sim, batch, wrench, own), False, strided=False),
         (given + const_places(sim, own), found),
         "stretches",
         fixed(sim, own),
@@ -110,7 +110,7 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_para
     flags = {"with_params": with_params, "force_bars": False, "strided": False}
     return call_on(sim)(
         sim,
-        lambda batch: engine.bound(rollout_vjp_kernel, _inputs(sim, batch, wrench, own), True, None, **flags),
+        lambda batch: engine.bound_kernel(rollout_vjp_kernel, _inputs(sim, batch, wrench, own), True, None, **flags),
         (given + const_places(sim, own), found + [const_bar_place(sim)] * with_params),
         "length",
         fixed(sim, own, every=int(every)),
@@ -131,7 +131,7 @@ def _linearize(sim: Simulator, own: Sets) -> NativeCall:
 
     def look(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == AFTER:
-            engine.check_table(rows["status"])
+            engine.check_contact_buffer(rows["status"])
             sim.checks.warn_if_unsolved(rows["status"][:, 0])
             return
         _look_at_state(sim, rows)
@@ -139,7 +139,7 @@ def _linearize(sim: Simulator, own: Sets) -> NativeCall:
     scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
     call = call_on(sim)(
         sim,
-        lambda batch: engine.bound(jacobian_kernel, _inputs(sim, batch, False, own), True, scratch),
+        lambda batch: engine.bound_kernel(jacobian_kernel, _inputs(sim, batch, False, own), True, scratch),
         (given + const_places(sim, own), found),
         None,
         fixed(sim, own),
@@ -171,7 +171,7 @@ def _look_at_state(sim: Simulator, rows: dict[str, np.ndarray]) -> None:
     sim.checks.state(State(*(rows[k] for k, _ in _sizes(sim))))
     for name in ("u", "x", "out_bar"):
         if name in rows:
-            sim.checks.numbers(name, rows[name])
+            sim.checks.array(name, rows[name])
 
 
 @kept_by_simulator

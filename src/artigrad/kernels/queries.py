@@ -15,12 +15,12 @@ from ..compiler import INT, PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Reals, c
 from ..model.model import Model
 from ..model.options import Options
 from ..physics import joints
-from ..physics.actuator_outputs import driving, driving_size, driving_vjp
+from ..physics.actuator_outputs import actuator_outputs, actuator_outputs_size, actuator_outputs_vjp
 from ..physics.constraints.law import law_of
 from ..physics.context import Step
 from ..physics.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_vjp
 from ..physics.dynamics.mass_matrix import mass_matrix, mass_matrix_vjp
-from ..physics.frame_accelerations import sensing, sensing_size, sensing_vjp
+from ..physics.frame_accelerations import acceleration_data, acceleration_data_size, acceleration_data_vjp
 from ..physics.joints import coordinates
 from ..physics.kinematics import link_kinematics
 from ..physics.outputs import outputs, outputs_size, outputs_vjp
@@ -46,7 +46,9 @@ class Query:
 
     def constrains(self, model: Model, options: Options) -> bool:
         """True if contacts and other rows act on what is read of a model."""
-        return self.constrained and (not self.sensors or sensor_features(model, law_of(options).impulses).sensing)
+        return self.constrained and (
+            not self.sensors or sensor_features(model, law_of(options).impulses).acceleration_data
+        )
 
 
 def _outputs(s: Step, out: Reals) -> None:
@@ -129,8 +131,10 @@ QUERIES = {
     "outputs": Query(lambda m: outputs_size(m.nb, m.ns), lambda m: 0, _outputs, _outputs_vjp),
     "acceleration": Query(lambda m: m.nv, lambda m: m.nu, _acceleration, _acceleration_vjp),
     "inverse_dynamics": Query(lambda m: m.nv, lambda m: m.nv, _inverse, _inverse_vjp),
-    "sensing": Query(sensing_size, lambda m: m.nu, sensing, sensing_vjp, constrained=True),
-    "driving": Query(driving_size, lambda m: m.nu, driving, driving_vjp),
+    "acceleration_data": Query(
+        acceleration_data_size, lambda m: m.nu, acceleration_data, acceleration_data_vjp, constrained=True
+    ),
+    "actuator_outputs": Query(actuator_outputs_size, lambda m: m.nu, actuator_outputs, actuator_outputs_vjp),
     "sensors": Query(readings_size, sensors_x_size, _sensors, _sensors_vjp, constrained=True, sensors=True),
     "mass_matrix": Query(lambda m: int(dof_rows(m)["dof_row"][m.nv]), lambda m: 0, _mass_matrix, _mass_matrix_vjp),
 }

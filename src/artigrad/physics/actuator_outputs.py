@@ -1,7 +1,7 @@
-"""What sensors of tendons and actuators read: lengths, velocities and forces along them; and the adjoint.
+"""Inputs of tendon and actuator sensors, and the adjoint: lengths, velocities and forces.
 
-out:  lengths and velocities of tendons, then of actuators, forces of actuators, the joint forces that these make, and forces of
-the springs and dampers of tendons
+The output has lengths and velocities of tendons, then of actuators; actuator forces; joint forces of actuators; and spring
+and damper forces of tendons.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .transmissions.transmission import (
 )
 
 
-class Driving(NamedTuple):
-    """The parts of what is read, arrays over tendons, actuators and degrees of freedom."""
+class ActuatorOutputs(NamedTuple):
+    """Parts of the output: arrays over tendons, actuators and degrees of freedom."""
 
     tendon_length: Any
     tendon_velocity: Any
@@ -44,37 +44,37 @@ class Driving(NamedTuple):
     tendon_force: Any
 
     @classmethod
-    def sizes(cls, model: Model) -> Driving:
-        """How many numbers each has."""
+    def sizes(cls, model: Model) -> ActuatorOutputs:
+        """Return the size of each part."""
         nt = len(model.tendons)
         return cls(nt, nt, model.nu, model.nu, model.nu, model.nv, nt)
 
 
-def driving_size(model: Model) -> int:
-    """How many numbers all have."""
-    return sum(Driving.sizes(model))
+def actuator_outputs_size(model: Model) -> int:
+    """Return the size of the output."""
+    return sum(ActuatorOutputs.sizes(model))
 
 
-def driving_size_of(m: Topology) -> Any:
-    """The same in a kernel."""
+def actuator_outputs_size_of(m: Topology) -> Any:
+    """Return the size of the output from the topology of a kernel."""
     return 3 * m.ntendon + 3 * m.nu + m.nv
 
 
-def parts_of(m: Topology) -> Driving:
-    """First entry of each part."""
+def actuator_output_offsets(m: Topology) -> ActuatorOutputs:
+    """Return the first entry of each part."""
     starts, start = list[Any](), 0
     for n in (m.ntendon, m.ntendon, m.nu, m.nu, m.nu, m.nv, m.ntendon):
         starts.append(start)
         start = start + n
-    return Driving(*starts)
+    return ActuatorOutputs(*starts)
 
 
-def _parts(s: Step, out: Reals) -> Driving:
-    return Driving(*map(out.shifted, parts_of(s.model)))
+def _parts(s: Step, out: Reals) -> ActuatorOutputs:
+    return ActuatorOutputs(*map(out.shifted, actuator_output_offsets(s.model)))
 
 
-def driving(s: Step, out: Reals) -> None:
-    """Fill `out`."""
+def actuator_outputs(s: Step, out: Reals) -> None:
+    """Compute the output at the current state."""
     kinematics(s)
     parts = _parts(s, out)
     for t in loop(s.model.ntendon) if s.has("tendon") else ():
@@ -90,8 +90,8 @@ def driving(s: Step, out: Reals) -> None:
         parts.joint_force[k] = s.ws.tau[k]
 
 
-def driving_vjp(s: Step, out_bar: Reals) -> None:
-    """Adds to the cotangents of q (tangent), v, act, u and constants."""
+def actuator_outputs_vjp(s: Step, out_bar: Reals) -> None:
+    """Add to the cotangents of q (tangent), v, act, u and constants."""
     kinematics(s)
     clear_line_bars(s)
     bars, const = _parts(s, out_bar), s.bars.const

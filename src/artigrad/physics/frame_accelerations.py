@@ -1,7 +1,7 @@
-"""What sensors feel: accelerations of joints and frames with all constraints, forces of limits and equalities, contacts; and
-the adjoint.
+"""Inputs of acceleration and force sensors, and the adjoint: accelerations, forces of limits and equalities, contacts.
 
-Accelerations of frames are proper ones, as of a scale that falls: gravity is taken away. Damping is at the present velocity.
+Accelerations include the forces of all constraints. Accelerations of frames are proper accelerations, without gravity, as
+an accelerometer measures them. Damping is evaluated at the current velocity.
 """
 
 from __future__ import annotations
@@ -25,16 +25,19 @@ from .tables import Topology
 FRAME_MOTION = Layout(linear=Vec3, angular=Vec3)  # one row per body and site
 
 
-def sensing_size(model: Model) -> int:
-    """Size of the output: joint accelerations, a row of FRAME_MOTION per frame, forces of limits, forces of rows along
-    tendons, a row of HELD_REPORT per equality and one of REPORT per point of contact."""
+def acceleration_data_size(model: Model) -> int:
+    """Return the size of the output.
+
+    The output has joint accelerations, a row of FRAME_MOTION per body and site, forces of joint limits, forces of rows of
+    tendons, a row of HELD_REPORT per equality, and a row of REPORT per candidate contact point.
+    """
     points = int(candidates(model).first[-1]) if model.shapes.pairs else 0
     held = len(model.equalities) * HELD_REPORT.size
     return model.nv + (model.nb + model.ns) * FRAME_MOTION.size + limit_count(model) + held + points * REPORT.size
 
 
-class SensingParts(NamedTuple):
-    """First entries of rows of FRAME_MOTION, of forces of limits, of rows of HELD_REPORT, and of the report of contacts."""
+class AccelerationDataOffsets(NamedTuple):
+    """First entries of the parts of the output: rows of FRAME_MOTION, limit forces, rows of HELD_REPORT, contact rows."""
 
     frames: Any
     limits: Any
@@ -42,16 +45,16 @@ class SensingParts(NamedTuple):
     contacts: Any
 
 
-def sensing_parts(m: Topology) -> SensingParts:
-    """Where the parts of the output begin."""
+def acceleration_data_offsets(m: Topology) -> AccelerationDataOffsets:
+    """Return the first entries of the parts of the output."""
     limits = m.nv + (m.nb + m.ns) * FRAME_MOTION.size
     held = limits + m.nl + 2 * m.ntendon
-    return SensingParts(m.nv, limits, held, held + m.nequality * HELD_REPORT.size)
+    return AccelerationDataOffsets(m.nv, limits, held, held + m.nequality * HELD_REPORT.size)
 
 
 def _parts(s: Step, out: Reals) -> tuple[Table, Reals, Table, Reals]:
-    """The parts of the output."""
-    at = sensing_parts(s.model)
+    """Return the parts of the output as tables and arrays."""
+    at = acceleration_data_offsets(s.model)
     tables = (
         Table(out.memory, FRAME_MOTION, out.start + at.frames),
         Table(out.memory, HELD_REPORT, out.start + at.held),
@@ -72,8 +75,8 @@ def _holds(s: Step) -> bool:
     return s.constraints is not None and s.constraints.has("connect", "weld")
 
 
-def sensing(s: Step, out: Reals) -> None:
-    """Fill `out`."""
+def acceleration_data(s: Step, out: Reals) -> None:
+    """Compute the output at the current state."""
     accelerations(s)
     for k in loop(s.model.nv):
         out[k] = s.ws.qdd[k]
@@ -95,14 +98,14 @@ def sensing(s: Step, out: Reals) -> None:
         row.angular = a.w
 
 
-def sensing_vjp(s: Step, out_bar: Reals) -> None:
+def acceleration_data_vjp(s: Step, out_bar: Reals) -> None:
     """Add to the cotangents of q (tangent), v, u and constants."""
     accelerations(s)
-    known_sensing_vjp(s, out_bar)
+    solved_acceleration_data_vjp(s, out_bar)
 
 
-def known_sensing_vjp(s: Step, out_bar: Reals) -> None:
-    """Add to the same cotangents, given the accelerations in ws.qdd and the kinematics of the state."""
+def solved_acceleration_data_vjp(s: Step, out_bar: Reals) -> None:
+    """Add to the cotangents of q (tangent), v, u and constants, given ws.qdd and the kinematics."""
     link_forces(s, s.ws.qdd)
     frames, limits, held, contacts = _parts(s, out_bar)
     clear_pose_bars(s, "w_bar")
@@ -128,7 +131,7 @@ def known_sensing_vjp(s: Step, out_bar: Reals) -> None:
 
 
 def _frame_vjp(s: Step, k: Any, linear: Vec3, angular: Vec3) -> None:
-    """From the cotangents of what frame k feels to acceleration, velocity and pose of its link."""
+    """Propagate cotangents of the acceleration of frame k to acceleration, velocity and pose of its link."""
     i = s.model.frame_link[k]
     link, X = s.link[i], compose(s.link[i].X, s.const.frame[k].X)
     p, a, v = X.r, link.a, link.v

@@ -768,11 +768,11 @@ class Workspace:
     x: Reals  # a query's further input, and its result
     out: Reals
     frames: Reals  # outputs of which readings of sensors are functions, their cotangents, and the readings
-    sensing: Reals
-    driving: Reals
+    acceleration_data: Reals
+    actuator_outputs: Reals
     frames_bar: Reals
-    sensing_bar: Reals
-    driving_bar: Reals
+    acceleration_data_bar: Reals
+    actuator_outputs_bar: Reals
     readings: Reals
     tau: Reals  # joint forces
     qdd: Reals  # joint accelerations

@@ -58,7 +58,7 @@ def params_of(sim: Simulator, flat: np.ndarray | None, lead: Axes, own: bool = F
     if flat is None:
         return sim.params
     flat = spread_params(flat, lead, own)
-    known = sim.engine.known_params(flat)
+    known = sim.engine.cached_params(flat)
     if known is None:
         known = Params(sim.model, flat)
         check_signs(known, DIFFERENCE)

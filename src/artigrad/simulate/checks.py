@@ -84,13 +84,13 @@ class Checks:
         return np.array([m.joint_q[i] for i in sliding if links.tree[links.of_body[i + 1]] not in free], int)
 
     # -- arrays ------------------------------------------------------------------------------------------------------
-    def numbers(self, name: str, value: Any) -> Any:
+    def array(self, name: str, value: Any) -> Any:
         """Return a contiguous array on this simulator's device; raise InputError for non-numeric or non-finite values."""
         if self.on_host:
-            return self.host_numbers(name, value)
+            return self.host_array(name, value)
         if self.device.holds(value):
             return self.device.foreign(name, value)
-        return self.device.array(self.host_numbers(name, value))
+        return self.device.array(self.host_array(name, value))
 
     def cotangent(self, name: str, value: Any) -> Any:
         """Return a cotangent computed by a framework as an array, without a check for NaN.
@@ -99,9 +99,9 @@ class Checks:
         """
         if self.on_host:
             return np.ascontiguousarray(value, dtype=self.device.dtype)
-        return self.numbers(name, value)
+        return self.array(name, value)
 
-    def host_numbers(self, name: str, value: Any) -> np.ndarray:
+    def host_array(self, name: str, value: Any) -> np.ndarray:
         """Return a contiguous array of the dtype on the host; raise InputError for non-numeric or non-finite values."""
         real = self.device.dtype
         usual = type(value) is np.ndarray and value.dtype == real and value.flags.c_contiguous
@@ -132,8 +132,8 @@ class Checks:
         Quaternion norms on a GPU are not checked, to avoid a wait.
         """
         m, (q, v, act) = self.model, parts_of(state)
-        q_host: Any = None if self.device.holds(q) else self.host_numbers("q", q)
-        q, v = q_host if self.on_host else self.numbers("q", q if q_host is None else q_host), self.numbers("v", v)
+        q_host: Any = None if self.device.holds(q) else self.host_array("q", q)
+        q, v = q_host if self.on_host else self.array("q", q if q_host is None else q_host), self.array("v", v)
         if q.ndim not in (1, 2) or q.shape[-1] != m.nq or v.shape != (*q.shape[:-1], m.nv):
             raise InputError(
                 f"'{m.name}' has q ({m.nq},) and v ({m.nv},), or (batch, {m.nq}) and (batch, {m.nv}); "
@@ -156,7 +156,7 @@ class Checks:
             return self.device.zeros((*lead, m.na)) if m.na else None
         if not m.na:
             raise InputError(f"'{m.name}' has no activations: leave act out of its states")
-        act = self.numbers("act", act)
+        act = self.array("act", act)
         if act.shape != (*lead, m.na):
             raise InputError(f"activations of '{m.name}' are {(*lead, m.na)}, as q has it, not {act.shape}")
         return act
@@ -210,7 +210,7 @@ class Checks:
           lead: Batch axis of the state, () without one.
           own: Shape for one batch element.
         """
-        x = self.numbers(name, x)
+        x = self.array(name, x)
         if x.shape not in (own, (*lead, *own)):
             wanted = f"{own}{f' or {(*lead, *own)}' if lead else ''}"
             raise InputError(f"{name} of a step of '{self.model.name}' is {wanted}, not {x.shape}")
@@ -225,7 +225,7 @@ class Checks:
             return self.device.zeros((int(steps or 0), nu))
         if steps is not None:
             raise InputError("pass u or steps, not both: the length of u is the number of steps")
-        u = self.numbers("u", u)
+        u = self.array("u", u)
         if u.ndim == 2 and u.shape[1] == nu:
             return u
         if u.ndim == 3 and u.shape[2] == nu and batched and len(u) == batch:
@@ -237,7 +237,7 @@ class Checks:
         """Return external wrenches (T, nb, 6) or (B, T, nb, 6), or None."""
         if wrench is None:
             return None
-        wrench = self.numbers("wrench", wrench)
+        wrench = self.array("wrench", wrench)
         one = (T, self.model.nb, 6)
         if wrench.shape == one or (batched and wrench.shape == (batch, *one)):
             return wrench
@@ -289,7 +289,7 @@ class Checks:
         """Return a cotangent (B, n) of the last state or (B, T+1, n) of all states; None is zero."""
         if bar is None:
             return None
-        bar, batch = self.numbers(name, bar), traj.batch
+        bar, batch = self.array(name, bar), traj.batch
         lead = (batch,) if traj.batched else ()
         if bar.shape == (*lead, n):
             return bar.reshape(batch, n)
@@ -303,7 +303,7 @@ class Checks:
         """Return the tangent (B, *own) of an input, broadcast where batch elements share the input; None is zero."""
         if x is None:
             return None
-        x, lead = self.numbers(name, x), (traj.batch,) if traj.batched else ()
+        x, lead = self.array(name, x), (traj.batch,) if traj.batched else ()
         if x.shape == (*lead, *own):
             return x.reshape(traj.batch, *own)
         if len(own) > 1 and x.shape == own:
@@ -314,7 +314,7 @@ class Checks:
         """Return the cotangent (B, T, nu) of controls; None is zero."""
         if bar is None:
             return None
-        bar, wanted = self.numbers("u_bar", bar), (*((traj.batch,) if traj.batched else ()), traj.steps, self.model.nu)
+        bar, wanted = self.array("u_bar", bar), (*((traj.batch,) if traj.batched else ()), traj.steps, self.model.nu)
         if bar.shape != wanted:
             raise InputError(f"u_bar is {wanted}, as the controls, not {bar.shape}")
         return bar.reshape(traj.batch, traj.steps, self.model.nu)
@@ -323,7 +323,7 @@ class Checks:
         """Return the cotangent (B, T, points, 3) of contact forces; None is zero."""
         if bar is None:
             return None
-        bar = self.numbers("force_bar", bar)
+        bar = self.array("force_bar", bar)
         if not points:
             raise InputError(f"'{self.model.name}' has no shapes that may touch: leave force_bar out")
         wanted = (*((traj.batch,) if traj.batched else ()), traj.steps, points, 3)
@@ -331,7 +331,7 @@ class Checks:
             raise InputError(f"force_bar is {wanted}, as the forces of contacts(traj), not {bar.shape}")
         return bar.reshape(traj.batch, traj.steps, points, 3)
 
-    def motion(
+    def rollout(
         self, final: State, batched: bool, status: Any = None, kept: State | None = None, block: int = 1
     ) -> None:
         """Warn of a rollout that is not finite or not solved; on a GPU do nothing, to avoid a wait.
@@ -348,19 +348,19 @@ class Checks:
         if all(map(all_finite, final)):
             self._resolved(final.q, batched)
             if status is not None:
-                self.warn_of_motion(status[:, 0])
+                self.warn_if_rollout_unsolved(status[:, 0])
             return
         good = self.device.finite(list(final), len(final.q))
         if status is not None:
             status[~good, 0] = np.nan
-            self.warn_of_motion(status[:, 0])
+            self.warn_if_rollout_unsolved(status[:, 0])
         robot = int(np.argmin(good))
         which = f" of robot {robot}{' and others' if (~good).sum() > 1 else ''}" if batched else ""
         since = ""
         if kept is not None and kept.q.ndim == 3:
             bad = ~np.logical_and.reduce([np.isfinite(x[robot]).all(1) for x in kept])
             since = f" {'from' if block == 1 else 'by'} step {int(np.argmax(bad)) * block} on" if bad.any() else ""
-        self._not_finite(
+        self._report_nonfinite(
             f"the motion{which} is not finite{since}: it was too fast for dt={self.options.dt:g}; shorten dt, or check "
             "controls, gains and masses"
         )
@@ -370,13 +370,13 @@ class Checks:
         good = self.device.finite(pieces, batch)
         if self.on_host and not good.all():
             which = ", ".join(map(str, np.flatnonzero(~good)[:8]))
-            self._not_finite(
+            self._report_nonfinite(
                 f"the gradient of {(~good).sum()} of {batch} robots is not finite (robot {which}): the motion or a "
                 "cotangent overflowed; check the states, shorten dt or the horizon"
             )
         return good
 
-    def _not_finite(self, message: str) -> None:
+    def _report_nonfinite(self, message: str) -> None:
         if self.raises:
             raise FloatingPointError(message)
         warn(message)
@@ -397,7 +397,7 @@ class Checks:
         return 0.0 if accepted is None else max(accepted, NEGLIGIBLE[self.device.dtype.itemsize])
 
     @property
-    def minds_unsolved(self) -> bool:
+    def inexact_if_unsolved(self) -> bool:
         """True if gradients are inexact where constraints were not solved.
 
         Under sweeps they are exact: their adjoint differentiates the iterations that were run.
@@ -406,10 +406,10 @@ class Checks:
 
     def warn_if_unsolved(self, violation: Any) -> None:
         """Warn of a gradient through a step that was not solved; on a GPU do nothing, to avoid a wait."""
-        if self.minds_unsolved:
+        if self.inexact_if_unsolved:
             self._warn_unsolved(violation, "gradient")
 
-    def warn_of_motion(self, violation: Any) -> None:
+    def warn_if_rollout_unsolved(self, violation: Any) -> None:
         """Warn of a rollout with a step that was not solved, under a law that reports it in the forward pass."""
         if self.law.reported_forward and self.model.has_contact:
             self._warn_unsolved(violation, "motion")
@@ -419,17 +419,15 @@ class Checks:
             return
         unsolved = ~(violation <= self.negligible)
         if what == "motion":
-            unsolved &= ~np.isnan(violation)  # `motion` warns of these
+            unsolved &= ~np.isnan(violation)  # `rollout` warns of these
         if unsolved.any():
             worst = int(np.argmax(np.where(unsolved, np.where(np.isnan(violation), np.inf, violation), -1.0)))
             more = f", and of {unsolved.sum() - 1} more" if unsolved.sum() > 1 else ""
             warn(
-                self.unsolved_sentence(
-                    f"robot {worst} (by {violation[worst]:.1e}{self.law.violation_unit}{more})", what
-                )
+                self.unsolved_message(f"robot {worst} (by {violation[worst]:.1e}{self.law.violation_unit}{more})", what)
             )
 
-    def unsolved_sentence(self, who: str, what: str = "gradient") -> str:
+    def unsolved_message(self, who: str, what: str = "gradient") -> str:
         """Text of the warning of a step that was not solved. what: "motion" or "gradient"."""
         remedy = self.law.remedy(self.options.law)
         figures = "traj.violation" if what == "motion" else "sim.vjp(...).health.violation"

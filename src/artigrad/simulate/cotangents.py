@@ -144,7 +144,7 @@ class Cotangents:
 
     def _bound(self, with_params: bool) -> Any:
         """Return the bound kernel of the backward pass."""
-        return self.engine.bound(
+        return self.engine.bound_kernel(
             rollout_vjp_kernel,
             self.inputs,
             True,
@@ -191,7 +191,7 @@ class Cotangents:
                 rows = states.map(lambda x: x[:, end - first - b :]).named()
                 self._call(end - b, end - a, length=b - a, **rows)
 
-            self.engine.sliced("backward", end - first, batch, steps)
+            self.engine.run_in_slices("backward", end - first, batch, steps)
 
     def _conditioned(self, states: State, first: int, end: int, options: GradientOptions) -> None:
         """Differentiate whole control steps, with the cotangent of the state conditioned before each."""
@@ -208,7 +208,7 @@ class Cotangents:
                 rows = states.map(lambda x: x[:, begin - first :]).named()
                 self._call(begin, stop - a * hold, stretches=b - a, length=hold, **rows, **arguments)
 
-            self.engine.sliced("backward", (stop - start) // hold, self.inputs.batch * hold, run)
+            self.engine.run_in_slices("backward", (stop - start) // hold, self.inputs.batch * hold, run)
 
     def _strided(self, states: State, first: int, end: int) -> None:
         """Differentiate stretches of steps, given the first state of each."""
@@ -224,7 +224,7 @@ class Cotangents:
             span = stop - b * self.stretch, stop - a * self.stretch
             self._call(span[0], span[1], stretches=b - a, length=self.stretch, **room, **kept)
 
-        self.engine.sliced("strided", whole, self.inputs.batch * self.stretch, stretches)
+        self.engine.run_in_slices("strided", whole, self.inputs.batch * self.stretch, stretches)
 
     def rollout(self, kept: dict[int, State], plan: CheckpointPlan) -> None:
         """Differentiate all steps of a rollout, from the states that its plan kept.
@@ -258,7 +258,7 @@ class Cotangents:
             every=self.every,
             const=engine.constants(inputs.params, inputs.batch),
             **states,
-            **engine.inputs_of(inputs, first, end),
+            **engine.step_inputs(inputs, first, end),
             **self.bars(first, end),
             **({"health": self.health} if engine.constrained else {}),
         )
@@ -311,8 +311,8 @@ def vjp_tangent(
     flags["with_params"] |= d.params is not None
     moving = d.params is not None
     maker = TANGENTS[rollout_vjp_kernel]
-    kernel = engine.bound(maker, inputs, True, back.scratch, **flags, moving_params=moving)
-    more = engine.constants_along(inputs.params, batch, d)
+    kernel = engine.bound_kernel(maker, inputs, True, back.scratch, **flags, moving_params=moving)
+    more = engine.constants_with_tangents(inputs.params, batch, d)
     if engine.constrained:
         more["health"] = back.health
     if flags["with_params"] and not with_params:
@@ -322,13 +322,13 @@ def vjp_tangent(
     def run(a: int, b: int) -> None:  # counted from the end
         first, end = T - b, T - a
         rows, d_rows = (x.map(lambda y: y[:, first:]).named() for x in states)
-        given = engine.along(rows | engine.inputs_of(inputs, first, end), d._replace(**d_rows), first, end)
+        given = engine.with_tangents(rows | engine.step_inputs(inputs, first, end), d._replace(**d_rows), first, end)
         d_bars = {f"d_{name}": x for name, x in d_back.bars(first, end).items()}
         kernel(
             batch, engine.threads, every=back.every, length=b - a, **given, **back.bars(first, end), **d_bars, **more
         )
 
-    engine.sliced("tangent backward", T, batch, run)
+    engine.run_in_slices("tangent backward", T, batch, run)
     params = None
     if with_params:
         setting = (engine.options, batch, engine.threads, engine.device)

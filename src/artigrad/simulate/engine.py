@@ -112,8 +112,8 @@ class Engine:
         self.constrained = model.has_contact
         self._bound: dict[tuple[Any, ...], Any] = {}
         self._constants: OrderedDict[tuple[int, Any], tuple[Params, Any]] = OrderedDict()
-        self.contact_room: int | None = None  # capacity of the contact buffer, once a rollout has enlarged it
-        self.deaf = isinstance(device, Host) and device.target(1).native  # native kernels block Ctrl-C
+        self.contact_capacity: int | None = None  # capacity of the contact buffer, once a rollout has enlarged it
+        self.blocks_interrupts = isinstance(device, Host) and device.target(1).native  # native kernels block Ctrl-C
         self._pace: dict[str, float] = {}  # seconds per step and batch element, by kind of work
         self.calls: dict[tuple[Any, ...], Any] = {}  # cached `function.Call` objects
         self.native_calls: dict[tuple[Any, ...], Any] = {}  # buffers of native calls of JAX, freed with the simulator
@@ -141,7 +141,7 @@ class Engine:
                 self._constants.popitem(last=False)
         return found[1]
 
-    def constants_along(self, params: Params, batch: int, d: Direction | None) -> dict[str, Any]:
+    def constants_with_tangents(self, params: Params, batch: int, d: Direction | None) -> dict[str, Any]:
         """Return constants as kernel arguments, with their tangents if the direction has parameters."""
         found = {"const": self.constants(params, batch)}
         if d is not None and d.params is not None:
@@ -161,7 +161,7 @@ class Engine:
         found = measured_pairs(self.model)
         return tuple(zip(found.a, found.b, strict=True))
 
-    def known_params(self, flat: np.ndarray) -> Params | None:
+    def cached_params(self, flat: np.ndarray) -> Params | None:
         """Return cached Params with the same values; None if there are none."""
         for params, _ in list(self._constants.values()):
             if params.flat.shape == flat.shape and np.array_equal(params.flat, flat):
@@ -190,17 +190,17 @@ class Engine:
     @cached_property
     def contact_integers(self) -> dict[str, Any]:
         """Integer arguments of all kernels with constraint rows."""
-        room = self.contact_room
+        room = self.contact_capacity
         options = self.options if room is None else replace(self.options, max_contacts=room)
         return self.law.integers(self.model, options, self.device.dtype)
 
     @cached_property
-    def names_pairs(self) -> bool:
+    def reports_static_contacts(self) -> bool:
         """True if steps report contacts that no joint can move apart; False on a GPU, where reading them would wait."""
         return self.constrained and isinstance(self.device, Host) and "stiff" in self.law.features(self.model)
 
     @cached_property
-    def table_may_be_full(self) -> bool:
+    def buffer_may_overflow(self) -> bool:
         """True if there can be more simultaneous contact points than the contact buffer holds."""
         if not self.constrained:
             return False
@@ -233,7 +233,7 @@ class Engine:
         flags |= {"wrench": wrench, "contact": self.constrained}
         return KernelKey(self.options, target, tuple(work), own, features=features, **flags).staged, work
 
-    def bound(
+    def bound_kernel(
         self,
         maker: Callable[[KernelKey], Kernel],
         inputs: Inputs,
@@ -268,7 +268,7 @@ class Engine:
             found = self._bound[name] = maker(key).bind(**arguments)
         return found
 
-    def forget_kernels(self) -> None:
+    def clear_kernels(self) -> None:
         """Drop all bound kernels, for benchmarks that measure the cost of binding."""
         self._bound.clear()
 
@@ -277,7 +277,7 @@ class Engine:
         """All bound kernels."""
         return list(self._bound.values())
 
-    def inputs_of(self, inputs: Inputs, first: int, end: int) -> dict[str, Any]:
+    def step_inputs(self, inputs: Inputs, first: int, end: int) -> dict[str, Any]:
         """Return controls and wrenches of steps first .. end, as (B, ...) arrays."""
 
         def batch_first(x: Any, own: int) -> Any:
@@ -290,7 +290,9 @@ class Engine:
             out["wrench"] = batch_first(inputs.wrench[..., first:end, :, :], 3)
         return out
 
-    def along(self, arguments: dict[str, Any], d: Direction | None, first: int = 0, end: int = 1) -> dict[str, Any]:
+    def with_tangents(
+        self, arguments: dict[str, Any], d: Direction | None, first: int = 0, end: int = 1
+    ) -> dict[str, Any]:
         """Return kernel arguments of steps first .. end, with their tangents if there is a direction."""
         if d is None:
             return arguments
@@ -302,12 +304,12 @@ class Engine:
             found[f"d_{name}"] = self.device.zeros(x.shape) if own is None else own
         return found
 
-    def room(self, d: Direction | None, **shapes: tuple[int, ...]) -> dict[str, Any]:
+    def empty_results(self, d: Direction | None, **shapes: tuple[int, ...]) -> dict[str, Any]:
         """Return uninitialized arrays for results, and for their tangents if there is a direction."""
         names = [*shapes] if d is None else [*shapes, *(f"d_{name}" for name in shapes)]
         return {name: self.device.empty(shapes[name.removeprefix("d_")]) for name in names}
 
-    def sliced(self, what: str, count: int, robot_steps: int, run: Callable[[int, int], None]) -> None:
+    def run_in_slices(self, what: str, count: int, robot_steps: int, run: Callable[[int, int], None]) -> None:
         """Call run(a, b) over 0 .. count in slices of about SLICE seconds; Ctrl-C interrupts between slices.
 
         On a GPU, which is not waited for, and on the NumPy backend there is one slice.
@@ -318,7 +320,7 @@ class Engine:
           robot_steps: Steps of all batch elements per unit.
           run: The work.
         """
-        if not self.deaf:
+        if not self.blocks_interrupts:
             if count:
                 run(0, count)
             return
@@ -346,14 +348,14 @@ class Engine:
         m = self.model
         return State(*(self.device.empty((*lead, n)) for n in (m.nq, m.nv, m.na)[: 3 if m.na else 2]))
 
-    def begun(self, start: State, rows: int) -> State:
+    def states_from(self, start: State, rows: int) -> State:
         """Return uninitialized states (B, rows, n) with the first row written.
 
         Large arrays are written in slices of batch elements: the first write to new memory is slow, and blocks Ctrl-C.
         """
         states = self.empty_states(len(start.q), rows)
         for x, x0 in zip(states, start, strict=True):
-            some = max(1, TOUCHED * len(x0) // max(1, x.nbytes)) if self.deaf else len(x0)
+            some = max(1, TOUCHED * len(x0) // max(1, x.nbytes)) if self.blocks_interrupts else len(x0)
             for k in range(0, len(x0), some):
                 x[k : k + some, 0] = x0[k : k + some]
         return states
@@ -366,7 +368,7 @@ class Engine:
         """Return states (B, rows, n) at steps first, first + every, ... and end, where span = (first, end)."""
         first, end = span
         whole, rest = divmod(end - first, every)
-        states = self.begun(start, 1 + whole + (rest > 0))
+        states = self.states_from(start, 1 + whole + (rest > 0))
         if whole:
             self._rollout(inputs, states, first, (whole, every), status)
         if rest:
@@ -392,7 +394,7 @@ class Engine:
         return kept, self.advance(inputs, at, (last * block, T), status)
 
     def _rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
-        """Write all rows of the states after the first. A contact buffer that overflowed is enlarged if `table_grows`.
+        """Write all rows of the states after the first. A contact buffer that overflowed is enlarged if `buffer_grows`.
 
         Args:
           inputs: Inputs of the rollout.
@@ -401,18 +403,18 @@ class Engine:
           stretches: Number of rows to write, and steps between two rows.
           status: See `new_status`.
         """
-        before = status.copy() if self.table_grows else None
+        before = status.copy() if self.buffer_grows else None
         self._run_rollout(inputs, states, first, stretches, status)
-        while before is not None and self._enlarge_table(status):
+        while before is not None and self._enlarge_buffer(status):
             status[:] = before
             self._run_rollout(inputs, states, first, stretches, status)
-        self.check_table(status)
+        self.check_contact_buffer(status)
 
     def _run_rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
         """Write all rows of the states after the first, with the current contact buffer."""
         count, length = stretches
         strided = length > 1
-        kernel = self.bound(rollout_kernel, inputs, False, strided=strided)
+        kernel = self.bound_kernel(rollout_kernel, inputs, False, strided=strided)
 
         def run(a: int, b: int) -> None:
             kernel(
@@ -423,43 +425,43 @@ class Engine:
                 const=self.constants(inputs.params, inputs.batch),
                 **states.map(lambda x: x[:, a:]).named(),
                 **({"status": status} if self.constrained else {}),
-                **self.inputs_of(inputs, first + a * length, first + b * length),
+                **self.step_inputs(inputs, first + a * length, first + b * length),
             )
 
-        self.sliced("forward", count, inputs.batch * length, run)
+        self.run_in_slices("forward", count, inputs.batch * length, run)
 
     @property
-    def table_grows(self) -> bool:
+    def buffer_grows(self) -> bool:
         """True if a rollout with too many contacts runs again with a larger buffer: on the CPU, if max_contacts is None."""
-        return self.options.max_contacts is None and isinstance(self.device, Host) and self.table_may_be_full
+        return self.options.max_contacts is None and isinstance(self.device, Host) and self.buffer_may_overflow
 
-    def _enlarge_table(self, status: Any) -> bool:
+    def _enlarge_buffer(self, status: Any) -> bool:
         """Double the contact buffer and return True if it overflowed."""
         _, points = self.law.room(self.contact_integers)
-        room = self.contact_room or self.options.contact_limit
+        room = self.contact_capacity or self.options.contact_limit
         if not (status[:, 1] >= LOST).any() or room >= points:
             return False
-        self.contact_room = 2 * room
-        for name in ("contact_integers", "table_may_be_full"):
+        self.contact_capacity = 2 * room
+        for name in ("contact_integers", "buffer_may_overflow"):
             self.__dict__.pop(name, None)
         self._bound.clear()
         return True
 
-    def check_table(self, status: Any) -> None:
+    def check_contact_buffer(self, status: Any) -> None:
         """Raise ContactError if the contact buffer overflowed; warn of contacts without effect.
 
         Nothing is read from a GPU where an overflow is impossible, to avoid a wait.
         """
-        if not self.table_may_be_full and not self.names_pairs:
+        if not self.buffer_may_overflow and not self.reports_static_contacts:
             return
         codes = self.device.host(status[:, 1])
         full = np.flatnonzero(codes >= LOST)
         if len(full):
-            raise ContactError(self.full_sentence(full[0], self.device.together(len(status))))
-        for k in np.unique(codes[codes > 0.0]) if self.names_pairs else ():
-            warn(self.idle_sentence(int(k) - 1))
+            raise ContactError(self.overflow_message(full[0], self.device.together(len(status))))
+        for k in np.unique(codes[codes > 0.0]) if self.reports_static_contacts else ():
+            warn(self.static_contact_message(int(k) - 1))
 
-    def idle_sentence(self, k: int) -> str:
+    def static_contact_message(self, k: int) -> str:
         """Text of the warning of a pair of shapes that touch where no joint can move them apart."""
         pairs, shapes = candidates(self.model), self.model.shapes
         names = [shapes.names[i] for i in (pairs.a[k], pairs.b[k])]
@@ -470,7 +472,7 @@ class Engine:
             f'body2="{bodies[1]}"/> in <contact>'
         )
 
-    def full_sentence(self, robot: int, lanes: int) -> str:
+    def overflow_message(self, robot: int, lanes: int) -> str:
         """Text of the error of a contact buffer that overflowed. lanes: number of batch elements that share it."""
         beside = f", together with the others of its pack of {lanes} (lanes=1: alone)" if lanes > 1 else ""
         return (
@@ -485,15 +487,15 @@ class Engine:
         for first, whole in zip(d[:3], moved, strict=False):
             if first is not None:
                 whole[:, 0] = first
-        kernel = self.bound(rollout_tangent_kernel, inputs, False, **d.flags)
-        const = self.constants_along(inputs.params, batch, d)
+        kernel = self.bound_kernel(rollout_tangent_kernel, inputs, False, **d.flags)
+        const = self.constants_with_tangents(inputs.params, batch, d)
 
         def run(a: int, b: int) -> None:
             here = d._replace(**moved.map(lambda x: x[:, a:]).named())
-            given = states.map(lambda x: x[:, a:]).named() | self.inputs_of(inputs, a, b)
-            kernel(batch, self.threads, steps=b - a, **self.along(given, here, a, b), **const)
+            given = states.map(lambda x: x[:, a:]).named() | self.step_inputs(inputs, a, b)
+            kernel(batch, self.threads, steps=b - a, **self.with_tangents(given, here, a, b), **const)
 
-        self.sliced("tangent", T, batch, run)
+        self.run_in_slices("tangent", T, batch, run)
         return moved
 
     def jacobian(self, inputs: Inputs, state: State, d: Direction | None = None) -> tuple[Any, Any, Any]:
@@ -501,47 +503,47 @@ class Engine:
         m, batch, status = self.model, inputs.batch, self.new_status(inputs.batch)
         n = 2 * m.nv + m.na
         scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
-        found = self.room(d, A=(batch, n, n), B=(batch, n, m.nu))
-        self._bound_along(jacobian_kernel, inputs, True, scratch, d)(
+        found = self.empty_results(d, A=(batch, n, n), B=(batch, n, m.nu))
+        self._bind_forward_mode(jacobian_kernel, inputs, True, scratch, d)(
             batch,
             self.threads,
-            **self.along(state.named() | self.inputs_of(inputs, 0, 1), d),
-            **self.constants_along(inputs.params, batch, d),
+            **self.with_tangents(state.named() | self.step_inputs(inputs, 0, 1), d),
+            **self.constants_with_tangents(inputs.params, batch, d),
             **found,
             **({"status": status} if self.constrained else {}),
         )
         if d is not None:
             return found["d_A"], found["d_B"], status[:, 0]
-        self.check_table(status)
+        self.check_contact_buffer(status)
         return found["A"], found["B"], status[:, 0]
 
     def contacts(self, inputs: Inputs, states: State, d: Direction | None = None) -> Any:
         """Return contact records (B, T, points, REPORT.size) of every candidate contact point and step, or their tangents."""
         points, T, batch = len(self.contact_names), inputs.steps, inputs.batch
-        found = self.room(d, out=(batch, T, points, REPORT.size))
-        self._bound_along(contacts_kernel, inputs, False, {"row": points * REPORT.size}, d)(
+        found = self.empty_results(d, out=(batch, T, points, REPORT.size))
+        self._bind_forward_mode(contacts_kernel, inputs, False, {"row": points * REPORT.size}, d)(
             batch,
             self.threads,
             steps=T,
-            **self.along(states.map(lambda x: x[:, :T]).named() | self.inputs_of(inputs, 0, T), d, 0, T),
-            **self.constants_along(inputs.params, batch, d),
+            **self.with_tangents(states.map(lambda x: x[:, :T]).named() | self.step_inputs(inputs, 0, T), d, 0, T),
+            **self.constants_with_tangents(inputs.params, batch, d),
             **found,
         )
         return found["out" if d is None else "d_out"]
 
-    def _bound_along(
+    def _bind_forward_mode(
         self, maker: Any, inputs: Inputs, backward: bool, scratch: dict[str, int], d: Direction | None
     ) -> Any:
         """Return a bound kernel, or that of its forward mode if there is a direction."""
         if d is None:
-            return self.bound(maker, inputs, backward, scratch)
-        return self.bound(TANGENTS[maker], inputs, backward, scratch, **d.flags)
+            return self.bound_kernel(maker, inputs, backward, scratch)
+        return self.bound_kernel(TANGENTS[maker], inputs, backward, scratch, **d.flags)
 
     # -- queries -----------------------------------------------------------------------------------------------------
     def query(self, name: str, state: State, x: Any, params: Params, d: Direction | None = None) -> Any:
         """Return a function of many states, (B, size), or its tangent along a direction."""
         count = len(state.q)
-        found = self.room(d, out=(count, QUERIES[name].size(self.model)))
+        found = self.empty_results(d, out=(count, QUERIES[name].size(self.model)))
         maker, flags = query_kernel, dict[str, Any]()
         if d is not None:
             maker, flags = TANGENTS[query_kernel], {"moving_params": d.params is not None}
@@ -584,7 +586,7 @@ class Engine:
         constant = with_params or d is not None  # tangents have no scratch for cotangents of constants
         bound = self.query_vjp_kernel(maker, name, count, params, with_params=constant, **flags)
         sizes = {f"{k}_bar": (count, y.shape[-1]) for k, y in state.named().items()}
-        found = self.room(d, **sizes, x_bar=(count, QUERIES[name].x_size(m)))
+        found = self.empty_results(d, **sizes, x_bar=(count, QUERIES[name].x_size(m)))
         arguments = dict(zip(("out_bar", "d_out_bar"), bars, strict=False))
         const_bars: list[Any] = []
         if constant:
@@ -620,7 +622,7 @@ class Engine:
     def _query_arguments(self, state: State, x: Any, params: Params, d: Direction | None) -> dict[str, Any]:
         count = len(state.q)
         x = self.device.zeros((count, 1)) if x is None else x
-        return self.along(state.named() | {"x": x}, d) | self.constants_along(params, count, d)
+        return self.with_tangents(state.named() | {"x": x}, d) | self.constants_with_tangents(params, count, d)
 
     def query_kernel(
         self,

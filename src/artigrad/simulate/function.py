@@ -27,13 +27,13 @@ from .arrays import Axes, in_rows, leading, params_bar, params_of, spread_params
 from .checkpoints import Checkpoints
 from .cotangents import GradientOptions
 from .engine import Direction
-from .results import presented
+from .results import device_boundary
 
 if TYPE_CHECKING:
     from .simulator import Simulator
 
 Rows = dict[str, Any]
-Shape = tuple[Any, ...]  # sizes: numbers, or names of `Call.size`
+Shape = tuple[Any, ...]  # sizes: integers, or names resolved by `Call.size`
 
 STATE: dict[str, Shape] = {"q": ("nq",), "v": ("nv",), "act": ("na",)}
 CONTROL: dict[str, Shape] = {"u": ("nu",)}
@@ -91,7 +91,11 @@ class Call:
         return self.function.name
 
     def size(self, name: Any) -> int:
-        """Return a size of a shape: a field of the model, T (steps), T+1, n (of the tangent space) or points (of contact)."""
+        """Return a size by name.
+
+        Names are fields of the model, T (steps), T+1, n (dimension of the tangent space) and points (candidate contact
+        points).
+        """
         m = self.sim.model
         if name in ("T", "T+1"):
             return self.steps + (name == "T+1")
@@ -102,7 +106,7 @@ class Call:
         return name if isinstance(name, int) else getattr(m, name)
 
     def _shapes(self, given: Mapping[str, Shape]) -> dict[str, Axes]:
-        """Shapes in numbers, without activations of a model that has none."""
+        """Return shapes as integers, without activations for a model that has none."""
         there = {name: shape for name, shape in given.items() if self.sim.model.na or "na" not in shape}
         return {name: tuple(map(self.size, shape)) for name, shape in there.items()}
 
@@ -147,7 +151,7 @@ class Call:
             raise InputError(f"{name} has first derivatives only: take differences of its gradient for second ones")
 
 
-CALLS = 256  # calls kept with a simulator: making one takes as long as a short step
+CALLS = 256  # cached calls per simulator: constructing one takes as long as a short step
 
 
 def call_of(function: FunctionRecord, sim: Simulator, *static: Any) -> Call:
@@ -155,7 +159,7 @@ def call_of(function: FunctionRecord, sim: Simulator, *static: Any) -> Call:
     known, key = sim.engine.calls, (function, *static)
     try:
         found = known.get(key)
-    except TypeError:  # a policy of checkpoints without a hash
+    except TypeError:  # a checkpoint policy that is not hashable
         return Call(function, sim, *static)
     if found is None:
         if len(known) >= CALLS:
@@ -174,7 +178,10 @@ def evaluate(call: Call, given: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def pull_back(call: Call, kept: Sequence[Any], bars: Sequence[Any], with_params: bool) -> tuple[Any, ...]:
-    """Return the cotangents of the inputs, with all leading axes, for those of the outputs; of parameters with their own."""
+    """Return the cotangents of the inputs for those of the outputs.
+
+    Inputs have all leading axes; parameters have their own leading axes.
+    """
     axes = call.kept_axes
     lead = leading(*zip((*kept, *bars), (*axes.values(), *call.bar_axes.values()), strict=True))
     flat = dict(zip(axes, kept, strict=True))["params"]
@@ -191,7 +198,13 @@ def pull_back(call: Call, kept: Sequence[Any], bars: Sequence[Any], with_params:
 
 
 def push_forward(call: Call, kept: Sequence[Any], d_inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the tangents of the outputs, with all leading axes; kept: arrays that the adjoint reads."""
+    """Return the tangents of the outputs, with all leading axes.
+
+    Args:
+      call: The function.
+      kept: Arrays that the adjoint reads.
+      d_inputs: Tangents of the inputs.
+    """
     axes = call.kept_axes | call.inputs
     known, moved = dict(zip(call.kept_axes, kept, strict=True)), dict(zip(call.inputs, d_inputs, strict=True))
     lead = leading(*((x, axes[name]) for given in (known, moved) for name, x in given.items()))
@@ -207,7 +220,7 @@ def push_pull_back(
     d_bars: Sequence[Any],
     with_params: bool,
 ) -> tuple[Any, ...]:
-    """Return the tangents of the cotangents of the inputs, with all leading axes; of parameters with their own."""
+    """Return the tangents of the cotangents of the inputs, with all leading axes; parameters have their own."""
     call.check_second()
     known, moved = (dict(zip(call.kept_axes, x, strict=True)) for x in (kept, d_kept))
     axes = (*call.kept_axes.values(), *call.bar_axes.values())
@@ -218,23 +231,23 @@ def push_pull_back(
     return _with_lead(call, found, known["params"], lead)
 
 
-@presented
+@device_boundary
 def _evaluate(sim: Simulator, call: Call, x: Rows) -> tuple[Any, ...]:
     return call.function.forward(call, check_rows(call, x))
 
 
-@presented
+@device_boundary
 def _pull_back(sim: Simulator, call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
     return call.function.vjp(call, here(sim, x), here(sim, bars), with_params)
 
 
-@presented
+@device_boundary
 def _push_forward(sim: Simulator, call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
     assert call.function.jvp is not None
     return call.function.jvp(call, here(sim, x), here(sim, d))
 
 
-@presented
+@device_boundary
 def _push_pull_back(sim: Simulator, call: Call, given: tuple[Rows, Rows, Rows, Rows], with_params: bool) -> Rows:
     assert call.function.vjp_jvp is not None
     x, bars, d, d_bars = (here(sim, rows) for rows in given)
@@ -246,15 +259,15 @@ def check_rows(call: Call, x: Rows) -> Rows:
     checks = call.sim.checks
     state = checks.state(state_of(x))[0].named() if "q" in x else {}
     others = {k: y for k, y in x.items() if y is not None and k not in ("params", *state)}
-    return x | state | {k: checks.numbers(k, y) for k, y in others.items()}
+    return x | state | {k: checks.array(k, y) for k, y in others.items()}
 
 
 def here(sim: Simulator, x: Rows) -> Rows:
-    """Return rows on the simulator's device; those of the host are there."""
+    """Return rows on the simulator's device."""
     if sim.checks.on_host:
         return x
-    numbers = sim.checks.numbers
-    return {k: y if y is None or k == "params" else numbers(k, y) for k, y in x.items()}
+    array = sim.checks.array
+    return {k: y if y is None or k == "params" else array(k, y) for k, y in x.items()}
 
 
 def state_of(x: Rows, suffix: str = "") -> State:
@@ -270,14 +283,16 @@ def direction_of(d: Rows, **more: Any) -> Direction:
 
 # -- rows ----------------------------------------------------------------------------------------------------------------
 def _rows(arrays: Iterable[Any], axes: dict[str, int], lead: Axes) -> Rows:
-    """Arrays by name as rows, parameters apart."""
+    """Return arrays by name as rows, without parameters."""
     named = zip(axes.items(), arrays, strict=True)
     return {name: None if x is None else in_rows(x, lead, own) for (name, own), x in named if name != "params"}
 
 
 def _rows_along(call: Call, x: Rows, d: Rows, lead: Axes, own: bool) -> tuple[Rows, Rows]:
-    """Arrays and their tangents as rows; parameters of both are one set, or one for each batch element if there are several
-    or they are to have their `own`."""
+    """Return arrays and their tangents as rows.
+
+    Parameters of both are one set; or one per batch element if there are several sets or `own` is True.
+    """
     flat, d_flat = x["params"], d["params"]
     sets = [prod(lead[: y.ndim - 1]) if own else prod(y.shape[:-1]) for y in (flat, d_flat) if y is not None]
     several = any(n > 1 for n in sets)
@@ -289,7 +304,7 @@ def _rows_along(call: Call, x: Rows, d: Rows, lead: Axes, own: bool) -> tuple[Ro
 
 
 def _with_lead(call: Call, found: Rows, flat: Any, lead: Axes) -> tuple[Any, ...]:
-    """Cotangents of the inputs in their order, with leading axes."""
+    """Return cotangents of the inputs in their order, with leading axes."""
     out = {name: x.reshape((*lead, *x.shape[1:])) for name, x in found.items() if x is not None and name != "params"}
     if found.get("params") is not None:
         out["params"] = params_bar(found["params"].flat, flat, lead)
@@ -297,7 +312,10 @@ def _with_lead(call: Call, found: Rows, flat: Any, lead: Axes) -> tuple[Any, ...
 
 
 def _diverged(call: Call, bars: Rows) -> Any:
-    """Batch elements with a cotangent that is not finite, (batch,); None if there are none, or on a GPU, which would wait."""
+    """Return a mask (batch,) of batch elements with a cotangent that is not finite, or None if there are none.
+
+    On a GPU return None, to avoid a wait.
+    """
     given = [x for x in bars.values() if x is not None]
     if not given or not call.sim.checks.on_host:
         return None
@@ -308,14 +326,17 @@ def _diverged(call: Call, bars: Rows) -> Any:
 
 
 def _filled(x: Any, which: Any, value: float) -> Any:
-    """A copy with this value in the rows of some batch elements."""
+    """Return a copy with a value in the rows of some batch elements."""
     out = np.array(x)
     out[which] = value
     return out
 
 
 def _with_nan(call: Call, found: Rows, bad: Any) -> Rows:
-    """Cotangents with NaN for batch elements whose own were not finite, and in the sum over those that share parameters."""
+    """Return cotangents with NaN for batch elements in `bad`.
+
+    Sums over batch elements that share parameters are NaN too.
+    """
     known = {name: np.asarray(x) for name, x in found.items() if x is not None and name != "params"}
     warned = not all(map(all_finite, known.values()))
     out: Rows = {**found, **{name: _filled(x, bad, np.nan) for name, x in known.items()}}

@@ -118,10 +118,10 @@ def policy_forward(
       hold: Number of steps of one control.
     """
     m, device, batch, shape = engine.model, engine.device, len(start.q), network.shape
-    states = engine.begun(start, steps + 1)
+    states = engine.states_from(start, steps + 1)
     u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
     inputs, block = Inputs(batch, u, None, params), block_of(device.target(batch))
-    kernel = engine.bound(policy_rollout(shape), inputs, False, shape.counts(block) | shape.work(False))
+    kernel = engine.bound_kernel(policy_rollout(shape), inputs, False, shape.counts(block) | shape.work(False))
     weights, more = network.packed(device.dtype, block, False), {"status": status} if engine.constrained else {}
 
     def run(a: int, b: int) -> None:
@@ -137,8 +137,8 @@ def policy_forward(
             **more,
         )
 
-    engine.sliced(f"policy {shape.sizes}", steps // hold, batch * hold, run)
-    engine.check_table(status)
+    engine.run_in_slices(f"policy {shape.sizes}", steps // hold, batch * hold, run)
+    engine.check_contact_buffer(status)
     if not all_finite(u):
         t = int((~np.isfinite(u)).any((0, 2)).argmax())
         raise InputError(f"the policy returns controls that are not finite at step {t}: check its weights")
@@ -212,7 +212,7 @@ class _PolicyCotangents:
         self.b_bars = [np.zeros(b.shape, device.dtype) for _, b in network.layers]
         row = sum(shape.sizes[:-1]) + sum(shape.sizes[1:])
         self.chunk = max(1, min(TAPE // (row * device.dtype.itemsize), MAX_STEPS // hold) // batch)
-        self.kernel = engine.bound(
+        self.kernel = engine.bound_kernel(
             policy_rollout_vjp(shape),
             Inputs(batch, u, None, params),
             True,

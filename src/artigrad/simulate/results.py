@@ -354,7 +354,7 @@ class Trajectory:
 
 
 # -- results on a device -------------------------------------------------------------------------------------------------
-class OnDevice(Protocol):
+class HasEngine(Protocol):
     """An object with an engine."""
 
     engine: Engine
@@ -362,10 +362,10 @@ class OnDevice(Protocol):
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound=OnDevice)
+S = TypeVar("S", bound=HasEngine)
 
 
-def presented(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+def device_boundary(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Decorate a method so that arrays of a GPU are used without a copy and results are arrays of the same kind."""
 
     @wraps(method)

@@ -67,7 +67,7 @@ def read_rollout(traj: Trajectory) -> dict[str, Any]:
 def rollout_inputs(traj: Trajectory) -> tuple[State, Any, Params, np.ndarray]:
     """Return states at the beginning of all steps (B T, n), their controls, parameters and times."""
     sim, B, T, device = traj.simulator, traj.batch, traj.steps, traj.simulator.engine.device
-    under = [s.name for s in sim.model.sensors if KINDS[s.kind].sensing]
+    under = [s.name for s in sim.model.sensors if KINDS[s.kind].acceleration_data]
     if traj.wrench is not None and under:
         raise InputError(
             f"sensor '{under[0]}' depends on the external wrenches of this rollout, which sensors do not support"
@@ -99,12 +99,12 @@ def rollout_vjp(traj: Trajectory, bars: Any, with_params: bool) -> StepsGradient
     rows = by_name(sim.model, packed_bars(sim, bars, lead).reshape(B * T, -1))
     state, u, params, _ = rollout_inputs(traj)
     found = read_vjp(sim, state, {name: rows[name] for name in bars}, u, params)
-    parts = State(found.q, found.v, found.act).map(lambda x: sim.checks.numbers("bar", x).reshape(B, T, x.shape[-1]))
+    parts = State(found.q, found.v, found.act).map(lambda x: sim.checks.array("bar", x).reshape(B, T, x.shape[-1]))
     flat = None if found.params is None or not with_params else found.params.flat
     if flat is not None and flat.ndim > 1:
         flat = flat.reshape(B, T, -1).sum(1)
     own = None if flat is None else Params(sim.model, flat)
-    return StepsGradient(parts, sim.checks.numbers("bar", found.u).reshape(B, T, sim.model.nu), None, own)
+    return StepsGradient(parts, sim.checks.array("bar", found.u).reshape(B, T, sim.model.nu), None, own)
 
 
 def added_bars(traj: Trajectory, found: State, given: Sequence[Any]) -> list[Any]:
@@ -137,13 +137,13 @@ def added_inputs(sim: Simulator, back: StepsGradient, read: StepsGradient | None
 def packed_bars(sim: Simulator, bars: Any, lead: tuple[int, ...]) -> Any:
     """Return cotangents of readings by name as rows of all readings, (*lead, n); zeros for sensors that are not named."""
     if not isinstance(bars, Mapping):
-        raise InputError(f"bars is a mapping from sensor names to cotangents, not {type(bars).__name__}")
+        raise InputError(f"bars is a mapping of cotangents by name of the sensor, not {type(bars).__name__}")
     sizes = sensor_sizes(sim.model)
     ends = np.cumsum([0, *sizes]).tolist()
     out = sim.engine.device.zeros((*lead, ends[-1]))
     for name, bar in bars.items():
         k = sim.model.sensor(name)
-        bar = sim.checks.numbers(f"the cotangent of sensor '{name}'", bar)
+        bar = sim.checks.array(f"the cotangent of sensor '{name}'", bar)
         if tuple(bar.shape) != (*lead, sizes[k]):
             raise InputError(f"the cotangent of sensor '{name}' is {(*lead, sizes[k])}, not {tuple(bar.shape)}")
         out[..., ends[k] : ends[k + 1]] = bar
@@ -161,14 +161,14 @@ def _through_step(sim: Simulator, query: SensorQuery, found: QueryBars) -> Query
         both = every[f"{name}_bar"] = device.zeros((B, 2, first.shape[-1]))
         both[:, 0] = first
         if getattr(after, name) is not None:
-            both[:, 1] = sim.checks.numbers("bar", getattr(after, name))
+            both[:, 1] = sim.checks.array("bar", getattr(after, name))
     back = sim.vjp(traj, **every)
     assert back.params is not None and after.params is not None
     u = device.zeros((2, B, m.nu))
-    u[0], u[1] = found.x[:, : m.nu], sim.checks.numbers("bar", back.u)[:, 0]
+    u[0], u[1] = found.x[:, : m.nu], sim.checks.array("bar", back.u)[:, 0]
     parts = (getattr(back, f"{name}0") for name in found.state.named())
     flat = found.params.flat + after.params.flat + back.params.flat
-    state = State(*(sim.checks.numbers("bar", x) for x in parts))
+    state = State(*(sim.checks.array("bar", x) for x in parts))
     return QueryBars(state, device.total(u), Params(m, flat))
 
 
@@ -178,7 +178,7 @@ def sensor_query(sim: Simulator, state: State, u: Any, params: Params | None, ti
     B, m, device, own = len(here.q), sim.model, sim.engine.device, sim.checks.params(params, len(here.q))
     x = device.zeros((B, sensors_x_size(m)))
     if u is not None:
-        u = sim.checks.numbers("u", u)
+        u = sim.checks.array("u", u)
         if tuple(u.shape) not in ((m.nu,), (B, m.nu) if batched else (m.nu,)):
             raise InputError(f"sensors take u ({m.nu},){f' or ({B}, {m.nu})' if batched else ''}, not {tuple(u.shape)}")
         x[:, : m.nu] = u if len(u.shape) == 2 else device.broadcast(u, B)
@@ -190,7 +190,7 @@ def _add_time(sim: Simulator, x: Any, time: Any) -> None:
     """Write the time of each state into x."""
     if isinstance(time, float) and time == 0.0:
         return
-    clock = sim.checks.host_numbers("time", [time] if np.isscalar(time) else time)
+    clock = sim.checks.host_array("time", [time] if np.isscalar(time) else time)
     if clock.shape not in ((1,), (len(x),)):
         raise InputError(f"time is a number of seconds, or one for each of {len(x)} states, not {clock.shape}")
     nu = sim.model.nu
@@ -203,10 +203,10 @@ def _after(sim: Simulator, here: State, x: Any, params: Params) -> Trajectory | 
     if not sensor_features(m, sim.engine.law.impulses).after:
         return None
     for s in m.sensors:
-        if KINDS[s.kind].sensing and s.kind != "accelerometer":
+        if KINDS[s.kind].acceleration_data and s.kind != "accelerometer":
             raise InputError(f"sensor '{s.name}' ({s.kind}) reads forces of law='soft'; law='hard' has impulses")
     B = len(here.q)
     traj = sim.rollout(here, x[:, : m.nu].reshape(B, 1, m.nu), params=params)
-    velocity = sim.checks.numbers("velocity", sim.outputs(traj.final, params=params).site_velocity)
+    velocity = sim.checks.array("velocity", sim.outputs(traj.final, params=params).site_velocity)
     x[:, m.nu + 1 :] = velocity.reshape(B, 3 * m.ns)
     return traj

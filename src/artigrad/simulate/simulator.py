@@ -29,7 +29,7 @@ from .cotangents import Cotangents, GradientOptions, LossBars, StepsGradient, ac
 from .engine import Direction, Engine, Inputs
 from .kinks import parameter_kinks
 from .policy_loop import Network, policy_backward, policy_forward
-from .results import Contacts, Gradient, Health, StateGradient, Trajectory, presented
+from .results import Contacts, Gradient, Health, StateGradient, Trajectory, device_boundary
 from .state_functions import StateFunctions
 from .trajectory_files import read
 
@@ -196,7 +196,7 @@ class Simulator(StateFunctions, Sealed):
         self._gpu().synchronize()
 
     # -- states ------------------------------------------------------------------------------------------------------
-    @presented
+    @device_boundary
     def state(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
         """Return a keyframe as a state.
 
@@ -209,7 +209,7 @@ class Simulator(StateFunctions, Sealed):
         if batch is None:
             return found.map(device.array)
         if not is_whole(batch, 1):
-            raise InputError(f"a batch is a whole number, at least 1, not {batch!r}")
+            raise InputError(f"a batch is a whole number, at least one, not {batch!r}")
         return found.map(lambda x: device.rows(x, int(batch)))
 
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
@@ -217,7 +217,7 @@ class Simulator(StateFunctions, Sealed):
         return self.state(keyframe, batch=batch)
 
     # -- forward -----------------------------------------------------------------------------------------------------
-    @presented
+    @device_boundary
     def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
         """Return the state one time step later.
 
@@ -237,10 +237,10 @@ class Simulator(StateFunctions, Sealed):
         inputs = Inputs(batch, u, wrench, checks.params(params, batch))
         status = self.engine.new_status(inputs.batch)
         after = self.engine.advance(inputs, start, (0, 1), status)
-        checks.motion(after, batched, status)
+        checks.rollout(after, batched, status)
         return after if batched else after.map(_first)
 
-    @presented
+    @device_boundary
     def rollout(
         self,
         state: State,
@@ -286,7 +286,7 @@ class Simulator(StateFunctions, Sealed):
         status, T = self.engine.new_status(inputs.batch), inputs.steps
         plan = self._plan(checkpoints, T, inputs.batch)
         kept, final = self.engine.rollout(inputs, start, plan, status)
-        self.checks.motion(final, batched, status, kept[0], plan.block)
+        self.checks.rollout(final, batched, status, kept[0], plan.block)
         final = final if batched else final.map(_first)
         mark = self.checks.fingerprint(inputs.u, inputs.wrench)
         return Trajectory(
@@ -329,7 +329,7 @@ class Simulator(StateFunctions, Sealed):
         length = inputs.steps * hold
         states, u, violation = policy_forward(self.engine, policy, start, length, inputs.params, hold)
         final = states.map(lambda x: x[:, -1].copy())
-        self.checks.motion(final, batched, violation[:, None], states)
+        self.checks.rollout(final, batched, violation[:, None], states)
         final = final if batched else final.map(_first)
         u = u if batched else u[0]
         mark, kept = self.checks.fingerprint(u, None), {0: states}
@@ -384,7 +384,7 @@ class Simulator(StateFunctions, Sealed):
         """
         return parameter_kinks(self.model, self.options, self.params if params is None else params)
 
-    @presented
+    @device_boundary
     def contacts(self, traj: Trajectory) -> Contacts:
         """Return forces, positions and distances of all candidate contact points in every step of a rollout.
 
@@ -399,7 +399,7 @@ class Simulator(StateFunctions, Sealed):
 
     # -- backward ----------------------------------------------------------------------------------------------------
     @moved_arguments(gradient_options=GradientOptions)
-    @presented
+    @device_boundary
     def vjp(
         self,
         traj: Trajectory,
@@ -521,7 +521,7 @@ class Simulator(StateFunctions, Sealed):
         return Gradient(first.q, first.v, u_bar, params, wrench_bar, health, None, first.act).of(self.model)
 
     # -- forward mode --------------------------------------------------------------------------------------------------
-    @presented
+    @device_boundary
     def jvp(
         self,
         traj: Trajectory,
@@ -552,7 +552,7 @@ class Simulator(StateFunctions, Sealed):
         self.checks.warn_if_unsolved(traj.violation)
         return found if traj.batched else found.map(_first)
 
-    @presented
+    @device_boundary
     def hvp(
         self,
         traj: Trajectory,
@@ -630,7 +630,7 @@ class Simulator(StateFunctions, Sealed):
             u, wrench = held.u, held.wrench
         return Direction(q, v, act, u, wrench, flat)
 
-    @presented
+    @device_boundary
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
         """Return (A, B), the Jacobians of one step on the tangent space: dx' = A dx + B du with x = (q, v, act).
 
@@ -644,7 +644,7 @@ class Simulator(StateFunctions, Sealed):
         """
         start, batched = self.checks.state(state)
         batch, nu = len(start.q), self.model.nu
-        u = self.engine.device.zeros((nu,)) if u is None else self.checks.numbers("u", u)
+        u = self.engine.device.zeros((nu,)) if u is None else self.checks.array("u", u)
         if u.shape != (nu,) and (not batched or u.shape != (batch, nu)):
             raise InputError(f"linearize takes u ({nu},){f' or ({batch}, {nu})' if batched else ''}, not {u.shape}")
         inputs = Inputs(batch, u[..., None, :], None, self.checks.params(params, batch))
@@ -653,7 +653,7 @@ class Simulator(StateFunctions, Sealed):
         return (A, B) if batched else (A[0], B[0])
 
     # -- sensors -----------------------------------------------------------------------------------------------------
-    @presented
+    @device_boundary
     def sensors(self, state: State, u: Any = None, *, params: Params | None = None, time: Any = 0.0) -> dict[str, Any]:
         """Return readings of all sensors by name.
 
@@ -669,7 +669,7 @@ class Simulator(StateFunctions, Sealed):
         """
         return sensors.read(self, state, u, params, time)
 
-    @presented
+    @device_boundary
     def sensors_vjp(
         self, state: State, bars: dict[str, Any], u: Any = None, *, params: Params | None = None
     ) -> StateGradient:

@@ -23,7 +23,7 @@ from .arrays import Axes
 from .checks import Checks, parts_of
 from .engine import Direction, Engine, Inputs
 from .function import CONTROL, PARAMS, STATE, Call, FunctionRecord, Rows, Shape, call_of, direction_of, state_of
-from .results import Outputs, StateGradient, presented
+from .results import Outputs, StateGradient, device_boundary
 from .sensors import SensorQuery, by_name, sensor_query
 
 Unpack = Callable[[Call, Any], tuple[Any, ...]]
@@ -240,7 +240,7 @@ class StateFunctions:
     engine: Engine
     checks: Checks
 
-    @presented
+    @device_boundary
     def outputs(self, state: State, *, params: Params | None = None) -> Outputs:
         """Return poses and velocities of bodies and sites, center of mass and energies.
 
@@ -250,7 +250,7 @@ class StateFunctions:
         """
         return Outputs(*self._evaluate(OUTPUTS, state, None, params)).of(self.model)
 
-    @presented
+    @device_boundary
     def outputs_vjp(
         self, state: State, bars: Outputs, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
@@ -270,7 +270,7 @@ class StateFunctions:
         """Return positions of all sites, m, world frame, (..., ns, 3)."""
         return self.outputs(state, params=params).site_position
 
-    @presented
+    @device_boundary
     def jacobian(self, state: State, of: str, *, params: Params | None = None) -> Any:
         """Return the Jacobian J (..., 6, nv) of a site, or else a body, by name.
 
@@ -288,7 +288,7 @@ class StateFunctions:
         J = np.concatenate([self.engine.device.host(x) for x in parts], -1)
         return self.engine.device.array(np.ascontiguousarray(np.moveaxis(J, -1, -2)))
 
-    @presented
+    @device_boundary
     def forward_dynamics(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
         """Return joint accelerations (..., nv) under controls u (..., nu): forward dynamics, with all damping explicit.
 
@@ -297,14 +297,14 @@ class StateFunctions:
         """
         return self._evaluate(FORWARD_DYNAMICS, state, u, params)[0]
 
-    @presented
+    @device_boundary
     def forward_dynamics_vjp(
         self, state: State, u: Any, bar: Any, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
         """Return gradients of a loss from its cotangent `bar` (..., nv) with respect to `forward_dynamics(state, u)`."""
         return self._pull_back(FORWARD_DYNAMICS, state, u, {"a": bar}, params, with_params)
 
-    @presented
+    @device_boundary
     def inverse_dynamics(self, state: State, a: Any, *, params: Params | None = None) -> Any:
         """Return joint forces M a + c(q, v) (..., nv) for accelerations a (..., nv): gravity, inertia and armature.
 
@@ -313,19 +313,19 @@ class StateFunctions:
         """
         return self._evaluate(INVERSE_DYNAMICS, state, a, params)[0]
 
-    @presented
+    @device_boundary
     def inverse_dynamics_vjp(
         self, state: State, a: Any, bar: Any, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
         """Return gradients of a loss from its cotangent `bar` (..., nv) with respect to `inverse_dynamics(state, a)`."""
         return self._pull_back(INVERSE_DYNAMICS, state, a, {"force": bar}, params, with_params)
 
-    @presented
+    @device_boundary
     def mass_matrix(self, state: State, *, params: Params | None = None) -> Any:
         """Return the mass matrix M(q) (..., nv, nv), with armature."""
         return self._evaluate(MASS_MATRIX, state, None, params)[0]
 
-    @presented
+    @device_boundary
     def mass_matrix_vjp(
         self, state: State, bar: Any, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
@@ -363,7 +363,7 @@ class StateFunctions:
         """Return the call of a function of a state, its validated inputs as rows, and their leading axes."""
         (q, v, act), m, checks = parts_of(state), self.model, self.checks
         call: Call = call_of(function, self)  # type: ignore[arg-type]
-        q, v = checks.numbers("q", q), checks.numbers("v", v)
+        q, v = checks.array("q", q), checks.array("v", v)
         lead = q.shape[:-1]
         if q.shape != (*lead, m.nq) or v.shape != (*lead, m.nv):
             raise InputError(f"'{m.name}' has q (..., {m.nq}) and v (..., {m.nv}); got {q.shape} and {v.shape}")
@@ -387,7 +387,7 @@ class StateFunctions:
         if x is None:
             return None
         given = tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
-        x = self.checks.numbers(name, x if given else [x]).reshape(given)
+        x = self.checks.array(name, x if given else [x]).reshape(given)
         if x.shape != shape:
             raise InputError(f"{name} is {shape} for these states, not {x.shape}")
         return x

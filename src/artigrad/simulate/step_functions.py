@@ -45,7 +45,7 @@ def _run(call: Call, x: Rows) -> State:
     sim, inputs = call.sim, _inputs(x)
     status = sim.engine.new_status(inputs.batch)
     states = sim.engine.states(inputs, state_of(x), (0, inputs.steps), 1, status)
-    sim.checks.motion(states.map(lambda y: y[:, -1]), True, status, states)
+    sim.checks.rollout(states.map(lambda y: y[:, -1]), True, status, states)
     return states
 
 
@@ -150,7 +150,7 @@ def _checkpointed(call: Call, x: Rows) -> tuple[CheckpointPlan, dict[int, State]
     plan = plan_of(call.checkpoints, inputs.steps, sum(y.nbytes for y in state_of(x)))
     status = sim.engine.new_status(inputs.batch)
     kept, final = sim.engine.rollout(inputs, state_of(x), plan, status)
-    sim.checks.motion(final, True, status, kept[0], plan.block)
+    sim.checks.rollout(final, True, status, kept[0], plan.block)
     return plan, kept, final, status
 
 

@@ -91,7 +91,7 @@ def read(sim: Simulator, path: Path) -> Trajectory:
     _same_options(sim, path, found.get("options"))
     checks = sim.checks
     try:
-        q, v = (checks.numbers(name, found[name]) for name in "qv")
+        q, v = (checks.array(name, found[name]) for name in "qv")
         states, batched = State(q, v, checks.activations(found.get("act"), q.shape[:-1])), q.ndim == 3
         states = states if batched else states.map(lambda x: x[None])
         batch, steps = len(states.q), states.q.shape[1] - 1
@@ -102,7 +102,7 @@ def read(sim: Simulator, path: Path) -> Trajectory:
         wrench = checks.wrench(found.get("wrench"), steps, batch, batched)
         params = sim.params if found.get("params") is None else Params(sim.model, found["params"])
         checks.params(params, batch)
-        violation = checks.numbers("violation", found.get("violation", np.zeros(batch)))
+        violation = checks.array("violation", found.get("violation", np.zeros(batch)))
         hold, policy = int(found.get("hold", 1)), _policy(found)
         if hold < 1 or steps % hold:
             raise InputError(f"it has {steps} steps, which are not whole multiples of hold={hold}")

@@ -67,7 +67,7 @@ def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states
         u = controls(sim, policy(*(x[..., t, :] for x in loop.parts(sim)), t), t)
         loop.u[..., t, :] = u.detach()
         sim.engine.extend(inputs, states, t, status)
-    sim.checks.warn_of_motion(status[:, 0])
+    sim.checks.warn_if_rollout_unsolved(status[:, 0])
 
 
 def controls(sim: Simulator, given: Any, t: int) -> Tensor:
@@ -134,7 +134,7 @@ def bind(sim: Simulator, loop: Loop, flat: Tensor | None) -> tuple[Inputs, State
     params = params_of(sim, None if flat is None else flat.detach().numpy(), tuple(loop.u.shape[:-2]))
     rows = [memory(sim, rows_of(x, 2)) for x in (*loop.parts(sim), loop.u)]
     if not sim.checks.on_host:
-        rows = [sim.checks.numbers("a tensor of the loop", x) for x in rows]
+        rows = [sim.checks.array("a tensor of the loop", x) for x in rows]
     return Inputs(len(rows[0]), rows[-1], None, params), State(*rows[:-1])
 
 

@@ -81,7 +81,7 @@ class NativeSteps:
 
     def finish(self) -> Loop:
         """All states and controls."""
-        self.sim.checks.warn_of_motion(self.status[:, 0])
+        self.sim.checks.warn_if_rollout_unsolved(self.status[:, 0])
         found, self.found = self.found, []
         return Loop.of(*_Collected.apply(self, *self.start, *found))
 

@@ -48,7 +48,7 @@ class RecordedLoop:
     ):
         if sim.checks.on_host:
             raise InputError("a loop is recorded on a GPU: make a Simulator(device='cuda'), or call closed_loop")
-        if sim.engine.table_may_be_full:
+        if sim.engine.buffer_may_overflow:
             raise InputError(
                 "after each step somebody has to look whether all contacts found room, which cannot be recorded: make the "
                 "Simulator with a larger max_contacts"
@@ -73,7 +73,7 @@ class RecordedLoop:
         with sim.engine.device.working([self.loop.q]):
             inputs, states = bind(sim, self.loop, None)
             self._constants = sim.engine.constants(sim.params, batch)  # stays while the graphs read it
-            direct = [sim.checks.numbers("a cotangent", x) for x in self.bars.parts(sim)]
+            direct = [sim.checks.array("a cotangent", x) for x in self.bars.parts(sim)]
             back = Cotangents(sim.engine, inputs, LossBars(*direct), False, options=active_options(gradient_options))
             self.first_bars = carried_bars(back)
         self.adjoint = PolicyAdjoint(sim, policy, self.weights, self.loop.u)

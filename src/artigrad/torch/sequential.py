@@ -98,7 +98,7 @@ class InsideLoop(torch.autograd.Function):
         states, u, ctx.violation = policy_forward(
             sim.engine, _network(weights, activations), start, steps, params, hold
         )
-        sim.checks.warn_of_motion(ctx.violation)
+        sim.checks.warn_if_rollout_unsolved(ctx.violation)
         found = [torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u)]
         ctx.sim, ctx.activations, ctx.options, ctx.count, ctx.hold = sim, activations, options, count, hold
         ctx.save_for_backward(*found, flat, *weights, *tensors[:count])

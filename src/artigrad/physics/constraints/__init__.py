@@ -1,2 +1,1 @@
-"""Stage 4 of a step: constraint rows for contacts, limits, dry friction and equalities, and the laws that determine their
-forces."""
+"""Constraint rows of a step (contacts, limits, dry friction, equalities) and the contact laws that compute their forces."""

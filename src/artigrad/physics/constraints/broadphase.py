@@ -1,11 +1,12 @@
-"""Broad phase: the pairs whose bounding spheres overlap, without a visit to every pair.
+"""Broad phase: list of shape pairs whose bounding spheres overlap, by sweep and prune along one axis.
 
-Spheres are sorted by their lower ends along the axis on which shapes are spread most, into as many buckets as there are
-spheres, and only those that overlap along it are compared. Pairs with a plane or a height field, which have no end, are
-compared one by one: there are a few for every shape. The result is sorted by number, so that contacts come in the same order
-as where every pair is visited, with the same bits.
+Spheres are sorted by their lower ends along the axis with the largest extent of centers, into as many buckets as there are
+spheres; only spheres that overlap along it are compared. Pairs with a plane or a height field, which have no bounding
+sphere, are tested one by one. The result is sorted by pair index, so that contacts have the same order, and results the
+same bits, as with a loop over all pairs.
 
-It is for kernels of one lane and models with many pairs. Where more pairs are near than there is room for, all are visited.
+It is used in kernels with one SIMD lane, for models with many pairs. If the list of near pairs overflows, all pairs are
+returned.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ from ..spatial import Vec3, dot
 from .counting_sort import sort_by
 from .narrowphase import may_touch
 
-TINY = 1e-30  # m, spread of shapes
+TINY = 1e-30  # m, lower bound of the extent of shapes
 
 
 def has_broad_phase(s: Step) -> bool:
-    """Return whether this kernel finds pairs by `near_pairs`."""
+    """Return True if this kernel uses `near_pairs`."""
     return s.constraints.has("sweep") and target().lanes == 1
 
 
 def near_pairs(s: Step, near: Callable[[Any], Any]) -> Iterator[Any]:
-    """The pairs k whose shapes may be nearer than near(k), in their order, and perhaps some others. Shapes are in their
-    places."""
+    """Yield in order the indices k of pairs whose shapes may be closer than near(k), and possibly some others.
+
+    Poses of shapes must be computed before.
+    """
     problem, found = s.constraints, counter(0)
     for e in loop(problem.endless):
         k = problem.endless_pair[e]
@@ -50,7 +53,7 @@ def near_pairs(s: Step, near: Callable[[Any], Any]) -> Iterator[Any]:
 
 
 def _append(s: Step, found: counter, k: Any) -> None:
-    """To the pairs found, if there is room."""
+    """Append pair k to the list if it has room; count it in any case."""
     n = found.value
     for _ in when_any(to_real(s.constraints.near_room - n) > 0.5):
         s.constraints.near_pair[n] = k
@@ -58,13 +61,16 @@ def _append(s: Step, found: counter, k: Any) -> None:
 
 
 def _sort_spheres(s: Step) -> None:
-    """problem.sphere: spheres by their lower ends along an axis; first_in_bucket: the first of each bucket, problem.reach_end:
-    the end of those that may overlap each sphere beyond it."""
+    """Sort spheres by their lower ends along the widest axis.
+
+    Writes problem.sphere (sorted spheres), sphere_order (their shapes), bucket (end of each bucket) and sphere_bucket (for
+    each sphere the end of the range of spheres that may overlap it).
+    """
     problem = s.constraints
     n, axis = problem.spheres, _widest_axis(s)
 
     def ends(p: Any) -> tuple[Vec3, Any, Any]:
-        """Center and radius of sphere p, and its place along the axis."""
+        """Return center and radius of sphere p, and the coordinate of its center along the axis."""
         i = problem.sphere_shape[p]
         at, own = problem.placed[i].at.map(steady), s.const.shape[i]
         radius = steady(own.radius + own.reach) + problem.widest_gap[0] + SLACK[target().dtype]
@@ -79,7 +85,9 @@ def _sort_spheres(s: Step) -> None:
 
     def bucket(x: Any) -> Any:
         t = (x - low) * scale
-        return to_int(select(t >= 0.0, minimum(t, last), 0.0))  # NaN goes to the first and touches nothing
+        return to_int(
+            select(t >= 0.0, minimum(t, last), 0.0)
+        )  # NaN is sorted into the first bucket and overlaps nothing
 
     first = problem.bucket
     for b in loop(n + 2):
@@ -103,7 +111,7 @@ def _sort_spheres(s: Step) -> None:
 
 
 def _widest_axis(s: Step) -> Vec3:
-    """The axis of the world along which the centers of shapes are spread most."""
+    """Return the world axis along which the centers of shapes have the largest extent."""
     problem = s.constraints
     start = Vec3(0.0, 0.0, 0.0) + Vec3(0.0, 0.0, 0.0) * s.dt
     low, high = carry(start + Vec3(FAR, FAR, FAR)), carry(start - Vec3(FAR, FAR, FAR))
@@ -117,7 +125,7 @@ def _widest_axis(s: Step) -> Vec3:
 
 
 def _compare(s: Step, p: Any, found: counter) -> None:
-    """Sphere p with those after it that overlap it along the axis."""
+    """Compare sphere p with the spheres after it that overlap it along the axis, and append overlapping pairs."""
     problem = s.constraints
     own, i = problem.sphere[p], problem.sphere_order[p]
     at, radius = own.at, own.radius

@@ -1,4 +1,4 @@
-"""Counting sort of lists of integers."""
+"""Counting sort of integer lists inside kernels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from ...compiler import loop
 
 
 def sort_by(key: Any, source: Any, out: Any, count: Any, first: Any, keys: Any) -> None:
-    """Sort `count` integers e by key[e], which is below `keys`; equal ones stay in their order.
+    """Sort integers by key, stably.
 
-    first: room for keys + 2 integers. It then has where the integers of each key begin, and of the next one, where they end.
+    Args:
+        key: Key of each integer, below `keys`.
+        source: Integers to sort.
+        out: Sorted integers.
+        count: Number of integers.
+        first: Work array of keys + 2 integers. On return first[k] is the start of key k in `out`, first[k + 1] its end.
+        keys: Number of keys.
     """
     for k in loop(keys + 2):
         first[k] = 0

@@ -1,7 +1,7 @@
-"""Rows along the paths of the tree: from the links of a row to their roots, through the factor.
+"""Jacobian rows along paths of the tree: from the links of a row to their roots, scaled by the factor of the mass matrix.
 
-With Mt^-1 = L^T d^-1 L from the articulated-body factor, Z = d^-1/2 L J^T has entries only along the path from a
-contact to its root. J itself is never formed.
+With Mt^-1 = L^T d^-1 L from the articulated-body factor, Z = d^-1/2 L J^T has entries only along the path from a contact to
+its root. J itself is never formed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from .hard.contact_problem import A_SIDE, B_SIDE
 
 
 def put_path(s: Step, c: Any, side: int, i: Any, forces: tuple[Force, ...], free: carry) -> None:
-    """Propagate three forces on link i to its root; write the entries of Z, and add their product with the free motion to
-    `free`."""
+    """Propagate three forces on link i to its root, and write the entries of Z.
+
+    Adds the product of Z with the free motion to `free`.
+    """
     f, root = carry(forces), s.constraints.root
 
     def put(k: Any, entries: list[Any]) -> None:
@@ -30,7 +32,7 @@ def put_path(s: Step, c: Any, side: int, i: Any, forces: tuple[Force, ...], free
 
 
 def put_entries(s: Step, c: Any, side: int, k: Any, entries: list[Any], free: carry) -> None:
-    """Write the entries of degree of freedom k for the three rows of contact c to Z, and add to `free`."""
+    """Write the entries of degree of freedom k for the three rows of contact c to Z; add their part to `free`."""
     problem = s.constraints
     problem.Z.put(problem.z(c, side, s.model.dof_depth[k]), Vec3(*entries))
     free.value = free.value + Vec3(*entries) * problem.ut[k]
@@ -47,7 +49,7 @@ def along_paths(s: Step, c: Any) -> Iterator[tuple[Any, Vec3]]:
 
 
 def seen_by(s: Step, c: Any) -> Vec3:
-    """Return J x of the rows of contact c, for the x whose scaled inward half is in problem.ut."""
+    """Return J x of the rows of contact c, for the x whose scaled tip-to-root sweep is in problem.ut."""
     total = carry(Vec3.zero())
     for k, z in along_paths(s, c):
         total.value = total.value + z * s.constraints.ut[k]
@@ -57,9 +59,9 @@ def seen_by(s: Step, c: Any) -> Vec3:
 def path_bars(
     s: Step, i: Any, forces: tuple[Force, ...], weights: tuple[Any, ...], X: tuple[Reals, ...]
 ) -> tuple[Motion, ...]:
-    """Return the motions V of link i under joint velocities x of each row, and add the cotangents of the paths' poses.
+    """Return the motions V of link i under joint velocities x of each row; add cotangents of poses on the path.
 
-    Each joint n on the path rotates what is beyond it: xi_n = sum of (V - V before n) x* f;  and  v_bar += S^T of the
+    Each joint n on the path rotates the links behind it: xi_n = sum of (V - V before n) x* f;  and  v_bar += S^T of the
     weighted forces.
     """
     total, weighted = carry(tuple(Motion.zero() for _ in X)), Force.zero()

@@ -296,7 +296,7 @@ CONTACT_SENSORS: dict[str, SensorKind] = {
         Reading(_read, _vjp),
         lambda s: s.num * sum(CONTACT_DATA[name] for name in s.data),
         cut="",
-        sensing=True,
+        acceleration_data=True,
         place=_site,
         lists=_between,
     )

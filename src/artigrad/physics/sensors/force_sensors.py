@@ -54,7 +54,7 @@ def _site_place(m: Model, s: Sensor) -> Entry:
 def _world(part: str) -> SensorKind:
     """Acceleration of a site in world axes."""
     reading = function(lambda c, n: [c.acceleration(c.table.place(n))], lambda a: getattr(a, part))
-    return SensorKind("site", reading, lambda s: 3, sensing=True, place=frame_place)
+    return SensorKind("site", reading, lambda s: 3, acceleration_data=True, place=frame_place)
 
 
 # -- force and torque at a site --------------------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ def _carried(part: str) -> SensorKind:
         "site",
         reading,
         lambda s: 3,
-        sensing=True,
-        driving=lambda m: bool(spatial_tendons(m)),
+        acceleration_data=True,
+        actuator_outputs=lambda m: bool(spatial_tendons(m)),
         place=frame_place,
         lists=_lists,
     )
@@ -174,7 +174,7 @@ FORCE_SENSORS: dict[str, SensorKind] = {
         "site",
         Reading(_accelerometer("read"), _accelerometer("vjp")),
         lambda s: 3,
-        sensing=True,
+        acceleration_data=True,
         place=_site_place,
     ),
     "framelinacc": _world("linear"),
@@ -185,7 +185,7 @@ FORCE_SENSORS: dict[str, SensorKind] = {
         "site",
         function(lambda c, n: [], lambda total: total, _pressing, 0.0),
         cut="above",
-        sensing=True,
+        acceleration_data=True,
         place=frame_place,
         lists=_touching,
     ),

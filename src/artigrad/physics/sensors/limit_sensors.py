@@ -87,9 +87,9 @@ def _joint(axial: Any, ball: Any, velocity: bool) -> SensorKind:
 
 def _tendon(value: Any, *parts: str) -> SensorKind:
     reading = function(
-        lambda c, n: [*(c.driving(part, c.table.place(n)) for part in parts), *_tendon_limit(c, n)], value
+        lambda c, n: [*(c.actuator_outputs(part, c.table.place(n)) for part in parts), *_tendon_limit(c, n)], value
     )
-    return SensorKind("tendon", reading, driving=lambda m: True)
+    return SensorKind("tendon", reading, actuator_outputs=lambda m: True)
 
 
 _FORCE = function(lambda c, n: [c.limit_force(c.table.place(n))], lambda f: f)
@@ -106,8 +106,8 @@ def _after_links(m: Model, s: Sensor) -> Entry:
 LIMIT_SENSORS: dict[str, SensorKind] = {
     "jointlimitpos": _joint(_distance, _ball_distance, velocity=False),
     "jointlimitvel": _joint(_velocity, _ball_velocity, velocity=True),
-    "jointlimitfrc": SensorKind("joint", _FORCE, sensing=True, place=_link_of_joint),
+    "jointlimitfrc": SensorKind("joint", _FORCE, acceleration_data=True, place=_link_of_joint),
     "tendonlimitpos": _tendon(_distance, "tendon_length"),
     "tendonlimitvel": _tendon(_velocity, "tendon_length", "tendon_velocity"),
-    "tendonlimitfrc": SensorKind("tendon", _FORCE, sensing=True, place=_after_links),
+    "tendonlimitfrc": SensorKind("tendon", _FORCE, acceleration_data=True, place=_after_links),
 }

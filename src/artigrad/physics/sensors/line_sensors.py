@@ -7,10 +7,10 @@ from .sensor_kind import Entry, SensorKind, function
 
 
 def _part(on: str, part: str) -> SensorKind:
-    """One number of a part of `driving`."""
-    reading = function(lambda c, n: [c.driving(part, c.table.place(n))], lambda x: x)
+    """One number of a part of `actuator_outputs`."""
+    reading = function(lambda c, n: [c.actuator_outputs(part, c.table.place(n))], lambda x: x)
     place = (lambda m, s: (m.joint_v[s.on],)) if part == "joint_force" else (lambda m, s: (s.on,))
-    return SensorKind(on, reading, driving=lambda m: True, place=place)
+    return SensorKind(on, reading, actuator_outputs=lambda m: True, place=place)
 
 
 def actuators_on(model: Model, tendon: int) -> list[Entry]:
@@ -26,7 +26,7 @@ def _actuators(model: Model, s: Sensor) -> list[list[Entry]]:
 _TENDON_FORCE = function(
     lambda c, n: [],
     lambda total: total,
-    lambda c, n: (([c.driving("force", j)], lambda f: f) for j, *_ in c.table.entries(n)),
+    lambda c, n: (([c.actuator_outputs("force", j)], lambda f: f) for j, *_ in c.table.entries(n)),
     0.0,
 )
 
@@ -38,5 +38,5 @@ LINE_SENSORS: dict[str, SensorKind] = {
     "actuatorvel": _part("actuator", "velocity"),
     "actuatorfrc": _part("actuator", "force"),
     "jointactfrc": _part("joint", "joint_force"),
-    "tendonactfrc": SensorKind("tendon", _TENDON_FORCE, driving=lambda m: True, lists=_actuators),
+    "tendonactfrc": SensorKind("tendon", _TENDON_FORCE, actuator_outputs=lambda m: True, lists=_actuators),
 }

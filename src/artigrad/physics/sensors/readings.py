@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from ...compiler import Reals, clamp, loop, select, steady, switch
-from ..actuator_outputs import driving, driving_size_of, driving_vjp
+from ..actuator_outputs import actuator_outputs, actuator_outputs_size_of, actuator_outputs_vjp
 from ..constraints.report import REPORT
 from ..context import Step
-from ..frame_accelerations import known_sensing_vjp, sensing, sensing_parts
+from ..frame_accelerations import acceleration_data, acceleration_data_offsets, solved_acceleration_data_vjp
 from ..kinematics import clear_pose_bars
 from ..outputs import outputs, outputs_and_poses_vjp, outputs_size
 from ..transmissions.transmission import kinematics
@@ -36,9 +36,9 @@ def readings(s: Step, out: Reals, time: Any, after: Reals | None) -> None:
 
 
 def readings_vjp(s: Step, out_bar: Reals, time: Any, after: Reals | None) -> None:
-    """Adds to the cotangents of q (tangent, and ambient ones), v, act, u and constants; `out_bar` is used up."""
+    """Add to the cotangents of q (tangent and ambient), v, act, u and constants; overwrite `out_bar`."""
     values, features = _fill(s), s.sensors.features
-    bars = SensorBuffers(s.ws.frames_bar, s.ws.sensing_bar, s.ws.driving_bar)
+    bars = SensorBuffers(s.ws.frames_bar, s.ws.acceleration_data_bar, s.ws.actuator_outputs_bar)
     _clear(s, bars)
     found = SensorInputs(s, values, None, s.ws.readings, time, after)
     clear_pose_bars(s)
@@ -48,21 +48,21 @@ def readings_vjp(s: Step, out_bar: Reals, time: Any, after: Reals | None) -> Non
             _bound_vjp(c, found, n)
         _each(c, n, "vjp", features.kinds)
     outputs_and_poses_vjp(s, bars.frames)
-    if features.driving:
-        driving_vjp(s, bars.driving)
-    if features.sensing:
+    if features.actuator_outputs:
+        actuator_outputs_vjp(s, bars.actuator_outputs)
+    if features.acceleration_data:
         for k in loop(s.model.nv):  # found by `_fill`
-            s.ws.qdd[k] = values.sensing[k]
-        known_sensing_vjp(s, bars.sensing)
+            s.ws.qdd[k] = values.acceleration_data[k]
+        solved_acceleration_data_vjp(s, bars.acceleration_data)
 
 
 def _fill(s: Step) -> SensorBuffers:
     """Outputs of which readings are functions; the workspace has the kinematics of the state."""
-    values, features = SensorBuffers(s.ws.frames, s.ws.sensing, s.ws.driving), s.sensors.features
-    if features.sensing:
-        sensing(s, values.sensing)
-    if features.driving:
-        driving(s, values.driving)
+    values, features = SensorBuffers(s.ws.frames, s.ws.acceleration_data, s.ws.actuator_outputs), s.sensors.features
+    if features.acceleration_data:
+        acceleration_data(s, values.acceleration_data)
+    if features.actuator_outputs:
+        actuator_outputs(s, values.actuator_outputs)
     else:
         kinematics(s)
     outputs(s, values.frames)
@@ -72,10 +72,10 @@ def _fill(s: Step) -> SensorBuffers:
 def _clear(s: Step, bars: SensorBuffers) -> None:
     m, features = s.model, s.sensors.features
     sizes = [(bars.frames, outputs_size(m.nb, m.ns))]
-    sizes += [(bars.driving, driving_size_of(m))] if features.driving else []
-    if features.sensing:
+    sizes += [(bars.actuator_outputs, actuator_outputs_size_of(m))] if features.actuator_outputs else []
+    if features.acceleration_data:
         points = 0 if s.constraints is None else s.constraints.all_points * REPORT.size
-        sizes.append((bars.sensing, sensing_parts(m).contacts + points))
+        sizes.append((bars.acceleration_data, acceleration_data_offsets(m).contacts + points))
     for array, n in sizes:
         for k in loop(n):
             array[k] = 0.0

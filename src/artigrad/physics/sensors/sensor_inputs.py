@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 
 from ...compiler import Linear, Reals, Table, loop, switch
 from ...compiler.struct import leaves_of, size_of
-from ..actuator_outputs import parts_of
+from ..actuator_outputs import actuator_output_offsets
 from ..context import Step
-from ..frame_accelerations import sensing_parts
+from ..frame_accelerations import acceleration_data_offsets
 from ..outputs import COM, FRAME
 from ..spatial import Force, Mat3, Vec3, cross, force_to_child
 from ..spatial.vectors import axial
@@ -145,11 +145,11 @@ class ShapePlace(NamedTuple):
 
 
 class SensorBuffers(NamedTuple):
-    """Outputs of `outputs`, `sensing` and `driving`, or their cotangents."""
+    """Outputs of `outputs`, `acceleration_data` and `actuator_outputs`, or their cotangents."""
 
     frames: Reals
-    sensing: Reals
-    driving: Reals
+    acceleration_data: Reals
+    actuator_outputs: Reals
 
 
 class SensorInputs:
@@ -195,8 +195,8 @@ class SensorInputs:
 
     # -- accelerations, forces of constraints, contacts --------------------------------------------------------------------
     def _sensing(self, part: str, k: Any, kind: type) -> Slot:
-        start = getattr(sensing_parts(self.s.model), part)
-        return self._of("sensing", start + k * size_of(kind), kind)
+        start = getattr(acceleration_data_offsets(self.s.model), part)
+        return self._of("acceleration_data", start + k * size_of(kind), kind)
 
     def acceleration(self, k: Any) -> Slot:
         """Acceleration of body k; of site k - nb."""
@@ -232,9 +232,9 @@ class SensorInputs:
         return self.s.bars.u.shifted(self._after.start - self.s.u.start)
 
     # -- tendons and actuators -------------------------------------------------------------------------------------------
-    def driving(self, part: str, k: Any) -> Slot:
-        start = getattr(parts_of(self.s.model), part)
-        return self._of("driving", start + k, float)
+    def actuator_outputs(self, part: str, k: Any) -> Slot:
+        start = getattr(actuator_output_offsets(self.s.model), part)
+        return self._of("actuator_outputs", start + k, float)
 
     # -- parameters --------------------------------------------------------------------------------------------------
     def constant(self, table: str, i: Any, name: str) -> Slot:

@@ -35,7 +35,7 @@ class SensorFeatures(NamedTuple):
         cut: Kinds that have a cutoff.
         cast: Kinds of shapes that rangefinders may see.
         zones: Kinds of zones.
-        sensing, driving: True if a sensor reads outputs of `sensing`, of `driving`.
+        acceleration_data, actuator_outputs: True if a sensor reads outputs of `acceleration_data`, of `actuator_outputs`.
         after: True if a sensor reads velocities after the coming step.
         distances: Routines of pairs of shapes and kinds of solids, if a sensor measures distances.
     """
@@ -44,8 +44,8 @@ class SensorFeatures(NamedTuple):
     cut: frozenset[str] = frozenset()
     cast: frozenset[int] = frozenset()
     zones: frozenset[int] = frozenset()
-    sensing: bool = False
-    driving: bool = False
+    acceleration_data: bool = False
+    actuator_outputs: bool = False
     after: bool = False
     distances: tuple[frozenset[int], frozenset[int]] | None = None
 
@@ -95,8 +95,8 @@ class SensorKind(NamedTuple):
         reading: Its reading.
         size: Number of its readings.
         cut: How a cutoff bounds it: "both" sides, "above", or "" for directions and contacts, which have none.
-        sensing: Reads accelerations, contacts or forces of constraints.
-        driving: Reads tendons or actuators.
+        acceleration_data: Reads accelerations, contacts or forces of constraints.
+        actuator_outputs: Reads tendons or actuators.
         place: Integers of a sensor, at most PLACES.
         lists: Lists of entries of a sensor, at most LISTS, each entry at most WIDTH integers.
     """
@@ -105,8 +105,8 @@ class SensorKind(NamedTuple):
     reading: Reading
     size: Callable[[Sensor], int] = lambda s: 1
     cut: str = "both"
-    sensing: bool = False
-    driving: Callable[[Model], bool] = lambda m: False
+    acceleration_data: bool = False
+    actuator_outputs: Callable[[Model], bool] = lambda m: False
     place: Callable[[Model, Sensor], Entry] = lambda m, s: (s.on,)
     lists: Callable[[Model, Sensor], Sequence[Sequence[Entry]]] = lambda m, s: ()
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...compiler import INT, INTS, SHARED, ArgumentKind
 from ...model.model import Model, Sensor
-from ..actuator_outputs import driving_size
-from ..frame_accelerations import sensing_size
+from ..actuator_outputs import actuator_outputs_size
+from ..frame_accelerations import acceleration_data_size
 from ..outputs import outputs_size
 from .body_sensors import BODY_SENSORS
 from .contact_sensors import CONTACT_DATA, CONTACT_SENSORS
@@ -71,8 +71,8 @@ def sensor_features(model: Model, impulses: bool) -> SensorFeatures:
     if model not in _features:
         _features[model] = _find_features(model)
     found = _features[model]
-    if found.sensing and impulses and model.has_contact:
-        return found._replace(sensing=False, after=True)
+    if found.acceleration_data and impulses and model.has_contact:
+        return found._replace(acceleration_data=False, after=True)
     return found
 
 
@@ -80,10 +80,12 @@ def _find_features(model: Model) -> SensorFeatures:
     kinds = frozenset(s.kind for s in model.sensors)
     cast = frozenset(entry[1] for s in model.sensors if s.kind == "rangefinder" for entry in _lists(model, s)[0])
     zones = frozenset(zone_of(s) for s in model.sensors if s.zone is not None)
-    sensing = any(KINDS[kind].sensing for kind in kinds)
-    driving = any(KINDS[kind].driving(model) for kind in kinds)
+    acceleration_data = any(KINDS[kind].acceleration_data for kind in kinds)
+    actuator_outputs = any(KINDS[kind].actuator_outputs(model) for kind in kinds)
     cut = frozenset(s.kind for s in model.sensors if is_cut(s))
-    return SensorFeatures(kinds, cut, cast, zones, sensing, driving, distances=distance_features(model))
+    return SensorFeatures(
+        kinds, cut, cast, zones, acceleration_data, actuator_outputs, distances=distance_features(model)
+    )
 
 
 def sensor_signature(features: SensorFeatures) -> dict[str, ArgumentKind]:
@@ -140,7 +142,11 @@ def sensor_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
 def sensor_work(model: Model) -> dict[str, int]:
     """Scratch of the readings of sensors and their cotangents."""
     n = readings_size(model)
-    sizes = {"frames": outputs_size(model.nb, model.ns), "sensing": sensing_size(model), "driving": driving_size(model)}
+    sizes = {
+        "frames": outputs_size(model.nb, model.ns),
+        "acceleration_data": acceleration_data_size(model),
+        "actuator_outputs": actuator_outputs_size(model),
+    }
     sizes = {name: max(size, 1) for name, size in sizes.items()}
     return sizes | {f"{name}_bar": size for name, size in sizes.items()} | {"readings": n}
 

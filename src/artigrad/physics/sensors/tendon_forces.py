@@ -52,13 +52,13 @@ class Tension(NamedTuple):
     t: Any
 
     def _parts(self) -> list[Input]:
-        return [self.c.row_force(self.t), self.c.driving("tendon_force", self.t)]
+        return [self.c.row_force(self.t), self.c.actuator_outputs("tendon_force", self.t)]
 
     def _actuators(self) -> Iterator[tuple[Input, Input]]:
         c = self.c
         for e in loop(c.table.tendon_first[self.t], c.table.tendon_first[self.t + 1]):
             j = c.table.tendon_actuator[e]
-            yield c.driving("force", j), c.constant("actuator", j, "gear")
+            yield c.actuator_outputs("force", j), c.constant("actuator", j, "gear")
 
     def load(self) -> Any:
         one, other = self._parts()
