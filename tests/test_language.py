@@ -71,7 +71,17 @@ DONE = (
 )
 PAGES = (
     *("adaptive", "camera", "contact-models", "conventions", "experiments", "fit", "friction", "glossary", "index"),
-    *("compatibility", "frameworks", "learning", "loading", "migrating", "randomization", "tasks", "testing", "viewing"),
+    *(
+        "compatibility",
+        "frameworks",
+        "learning",
+        "loading",
+        "migrating",
+        "randomization",
+        "tasks",
+        "testing",
+        "viewing",
+    ),
     *(f"tutorials/{name}" for name in ("control", "gradient", "load", "policy", "trajectory")),
     *(f"api/{name}" for name in ("camera", "control", "envs", "fit", "learn", "optimize", "tasks")),
     *(f"theory/{name}" for name in ("index", "spatial", "dynamics", "integrators", "contact", "soft", "checkpoints")),
