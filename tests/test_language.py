@@ -70,7 +70,18 @@ DONE = (
     "view",
 )
 PAGES = (
-    *("adaptive", "camera", "contact-models", "conventions", "experiments", "fit", "friction", "glossary", "index"),
+    *(
+        "adaptive",
+        "benchmarks",
+        "camera",
+        "contact-models",
+        "conventions",
+        "experiments",
+        "fit",
+        "friction",
+        "glossary",
+        "index",
+    ),
     *(
         "compatibility",
         "frameworks",
