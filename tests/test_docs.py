@@ -145,22 +145,6 @@ def test_figures_of_results_are_linked():
     assert not [file for file in figures if file.relative_to(DOCS).as_posix() not in text]
 
 
-def test_files_that_design_pages_name_exist():
-    """Paths of source files in ARCHITECTURE.md, CONTRIBUTING.md and docs/design, from the root, the package or physics."""
-    root = DOCS.parent
-    package = root / "src" / "artigrad"
-    bases = (root, package, *(folder for folder in package.rglob("*") if folder.is_dir()))
-    pages = [root / "ARCHITECTURE.md", root / "CONTRIBUTING.md", *(DOCS / "design").glob("*.md")]
-    named = {
-        (page.name, path)
-        for page in pages
-        for path in re.findall(r"`([\w./-]+(?:\.py|/))`", page.read_text())
-        if not path.startswith("results/")
-    }
-    assert len(named) > 80
-    assert not [entry for entry in sorted(named) if not any((base / entry[1]).exists() for base in bases)]
-
-
 def test_what_the_source_cites_of_the_theory_is_there():
     pages = "\n".join(page.read_text() for page in (DOCS / "theory").glob("*.md"))
     there = set(re.findall(r"\((\d+\.\d+)\)  ", pages)) | set(re.findall(r"^\| (\d+\.\d+) \|", pages, re.MULTILINE))

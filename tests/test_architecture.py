@@ -1,0 +1,67 @@
+"""Statements of ARCHITECTURE.md and docs/design about the source."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import artigrad as ag
+
+PACKAGE = Path(ag.__file__).parent
+ROOT = PACKAGE.parent.parent
+TEXT = (ROOT / "ARCHITECTURE.md").read_text()
+
+
+def modules_with(pattern, *packages):
+    """Paths, from the package, of the modules whose source matches a pattern."""
+    files = [file for package in packages for file in (PACKAGE / package).rglob("*.py")]
+    return {file.relative_to(PACKAGE).as_posix() for file in files if re.search(pattern, file.read_text())}
+
+
+def test_named_files_exist():
+    """Paths from the root of the repository, from the package or from a folder inside it."""
+    folders = [ROOT, PACKAGE, *(folder for folder in PACKAGE.rglob("*") if folder.is_dir())]
+    pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs" / "design").glob("*.md")]
+    named = {(page.name, path) for page in pages for path in re.findall(r"`([\w./-]+\.py)`", page.read_text())}
+    assert len(named) > 80
+    assert not [entry for entry in sorted(named) if not any((folder / entry[1]).exists() for folder in folders)]
+
+
+def test_modules_of_rollout_and_vjp_are_named():
+    """Those that a call passes through once its kernels are compiled."""
+    sim = ag.Simulator(ag.robots.pendulum(2))
+    called = set()
+
+    def record(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            called.add(Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix())
+
+    def run():
+        sim.vjp(sim.rollout(sim.reset(), np.zeros((3, 2))), q_bar=np.ones(2))
+
+    run()
+    sys.setprofile(record)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    assert len(called) > 10
+    assert not [path for path in sorted(called) if f"`{path}`" not in TEXT]
+
+
+def test_modules_that_distinguish_devices_are_named():
+    found = modules_with(r"isinstance\([^)]*\b(Host|Gpu)\b|target\.cuda", "simulate", "kernels", "physics")
+    assert found and not [path for path in sorted(found) if f"`{path}`" not in TEXT]
+
+
+def test_only_the_table_of_laws_depends_on_a_law():
+    """The law's own folder and its options excepted."""
+    found = modules_with(
+        r"law(\.name)? ?(==|!=)|isinstance\([^)]*(Hard|Soft)Options|\.options\.(hard|soft)\b",
+        "physics",
+        "kernels",
+        "simulate",
+    )
+    own = ("physics/constraints/soft/", "physics/constraints/hard/")
+    assert {path for path in found if not path.startswith(own)} == {"physics/constraints/law.py"}
