@@ -24,6 +24,7 @@ from ..transmissions.transmission import kinematics
 from .hard import contact_problem, implicit, limitations, reverse, solver
 from .hard.gather import gather
 from .hard.kinds import report_rows
+from .hard.margin import margin
 from .hard.rows import apply_impulses, delassus, rows
 from .soft import adjoint, contact_rows, noslip_adjoint, soft_problem
 from .soft.adhesion import apply_adhesion
@@ -248,7 +249,7 @@ def _recompute(s: Step, tape: bool = False) -> None:
 def _prepare(s: Step) -> None:
     if s.options.hard.solver == "hybrid":
         solver.factor_at_solution(s.constraints)
-    keep_speed(s, solver.margin(s.constraints))
+    keep_speed(s, margin(s, factored=s.options.hard.gradient == "implicit"))
 
 
 HARD_STAGES = {

@@ -84,6 +84,20 @@ def margin(w: Vec3, lam: Vec3, inv: Vec3, limit: Any, far: float) -> Any:
     return select(limit > 0.0, room, far)
 
 
+def distances(w: Vec3, lam: Vec3, limit: Any, far: float) -> tuple[Any, Any]:
+    """Distances of the tangents to another active set: of impulses where they stick, of velocities where they slide."""
+    r = _length(lam.y, lam.z)
+    distance = select(limit > 0.0, select(r < limit * EDGE, limit - r, _length(w.y, w.z)), far)
+    return distance, distance
+
+
+def changes(lam: Vec3, limit: Any, dlam: Vec3, dw: Vec3, dlimit: Any) -> tuple[Any, Any]:
+    """Bounds of the changes of `distances`."""
+    sticks = _length(lam.y, lam.z) < limit * EDGE
+    change = select(sticks, abs(dlimit) + _length(dlam.y, dlam.z), _length(dw.y, dw.z))
+    return change, change
+
+
 # -- active set ------------------------------------------------------------------------------------------------------------
 def active_set(lam: Vec3, limit: Any, w: Callable[[], Vec3]) -> tuple[Vec3, Vec3]:
     """(active, slide_sign) at impulses lam"""
@@ -115,6 +129,16 @@ def extend_transposed(row: Row, y: Vec3) -> Vec3:
         y.x + row.mu * (sign.y * y.y + sign.z * y.z),
         active.z * y.y + sign.y * y.z - sign.z * y.y,
         active.z * y.z,
+    )
+
+
+def extend(row: Row, x: Vec3) -> Vec3:
+    """E x: the change of impulses for a change of the unknowns"""
+    active, sign, limit = row.active, row.slide_sign, row.mu * x.x
+    return Vec3(
+        x.x,
+        active.z * x.y - sign.z * x.y + sign.y * limit,
+        active.z * x.z + sign.y * x.y + sign.z * limit,
     )
 
 

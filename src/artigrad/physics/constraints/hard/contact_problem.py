@@ -42,6 +42,7 @@ CONTACT = Layout(
     slide_sign=Vec3,
     swept=Vec3,  # impulses that sweeps have left, or that were applied
     drift=Vec3,  # where accelerated sweeps go
+    change=Vec3,  # of the distances to another active set, for a unit change of the state
     inv_bar=Vec3,  # backwards: cotangents of what the sweeps read
     mu_bar=float,
     bound_bar=float,

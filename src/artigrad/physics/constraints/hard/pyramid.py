@@ -70,6 +70,24 @@ def margin(w: Vec3, lam: Vec3, inv: Vec3, limit: Any, far: float) -> Any:
     return least
 
 
+def distances(w: Vec3, lam: Vec3, limit: Any, far: float) -> tuple[Any, Any]:
+    """Distances of the tangents to another active set: of impulses where they stick, of velocities where they slide."""
+    first, second = (
+        select(limit > 0.0, select(abs(l) < limit, limit - abs(l), abs(v)), far)
+        for l, v in ((lam.y, w.y), (lam.z, w.z))
+    )
+    return first, second
+
+
+def changes(lam: Vec3, limit: Any, dlam: Vec3, dw: Vec3, dlimit: Any) -> tuple[Any, Any]:
+    """Bounds of the changes of `distances`."""
+    first, second = (
+        select(abs(l) < limit, abs(dlimit) + abs(dl), abs(dv))
+        for l, dl, dv in ((lam.y, dlam.y, dw.y), (lam.z, dlam.z, dw.z))
+    )
+    return first, second
+
+
 # -- active set ------------------------------------------------------------------------------------------------------------
 def active_set(lam: Vec3, limit: Any, w: Callable[[], Vec3]) -> tuple[Vec3, Vec3]:
     """(active, slide_sign) at impulses lam"""
@@ -93,6 +111,12 @@ def extend_transposed(row: Row, y: Vec3) -> Vec3:
     """E^T y, where lam = E x: a sliding tangent follows its normal. What belongs to unknowns that are not active is of no
     use."""
     return Vec3(y.x + row.mu * (row.slide_sign.y * y.y + row.slide_sign.z * y.z), y.y, y.z)
+
+
+def extend(row: Row, x: Vec3) -> Vec3:
+    """E x: the change of impulses for a change of the unknowns"""
+    limit = row.mu * x.x
+    return Vec3(x.x, x.y + row.slide_sign.y * limit, x.z + row.slide_sign.z * limit)
 
 
 def compliance(row: Row) -> Any:

@@ -90,19 +90,6 @@ def violation(problem: ContactProblem, start: Any, end: Any) -> Any:
     return worst.value
 
 
-def margin(problem: ContactProblem) -> Any:
-    """How far the active set is from changing, m/s: the least of what separated normals part by, pushing ones press by,
-    sticking tangents have left, and sliding ones slip by. Impulses count by the velocity they could undo."""
-    least = carry(FAR)
-    for c in loop(problem.count):
-        row, end = problem.row[c], problem.end(c)
-        w, lam, inv = residual(problem, c, end), row.lam, row.inv
-        normal = select(lam.x > 0.0, lam.x / inv.x, abs(w.x))
-        tangents = problem.friction.margin(w, lam, inv, row.mu * lam.x + row.bound, FAR)
-        least.value = minimum(least.value, minimum(normal, tangents))
-    return least.value
-
-
 def gauss_seidel(
     problem: ContactProblem, sweeps: int, tolerance: Any, tape: bool = False, factored: bool = True
 ) -> None:
