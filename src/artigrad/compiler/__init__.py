@@ -1,21 +1,21 @@
-"""Staging: physics written once in Python, run on NumPy or compiled to native code for one robot or a pack of robots."""
+"""Staging compiler: runs physics written in Python on NumPy, or compiles it to native code or PTX for a batch of robots."""
 
 from .control import carry, climb, counter, loop, switch, when_any
 from .elementary import arctan2, cotangent_excess, exp, expm1, floor, half_angle, log, sincos, tanh
 from .kernel import INT, INT_WORK, INTS, PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Cuda, Kernel, Target, widest
-from .memory import Layout, Reals, Row, Table, changes, copy, local
-from .pairs import PAIRS, Pair, vjp_of
+from .memory import Layout, Reals, Row, Table, copy, local, tangents
 from .reverse_mode import derived_vjp, pullback
 from .struct import Linear, Struct
 from .tangent_kernel import TangentKernel
 from .values import Dual, StagingError, change, clamp, maximum, minimum, select, sqrt, steady, target, to_int, to_real
+from .vjp_rules import VJP_RULES, VjpRule, vjp_of
 
 __all__ = [
     "INT",
     "INT_WORK",
     "INTS",
     "PACKED",
-    "PAIRS",
+    "VJP_RULES",
     "REAL",
     "ROBOTS",
     "SHARED",
@@ -26,7 +26,7 @@ __all__ = [
     "Kernel",
     "Layout",
     "Linear",
-    "Pair",
+    "VjpRule",
     "Reals",
     "Row",
     "StagingError",
@@ -36,7 +36,7 @@ __all__ = [
     "Target",
     "arctan2",
     "carry",
-    "changes",
+    "tangents",
     "change",
     "clamp",
     "climb",

@@ -1,4 +1,4 @@
-"""Loops, branches and carried values of staged code. On the NumPy target they are Python's own."""
+"""Loops, branches and loop-carried variables of staged code. On the NumPy target they are ordinary Python control flow."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from .values import StagingError, Symbol, target
 
 
 def loop(*bounds: Any, inwards: bool = False) -> Iterator[Any]:
-    """A real loop: `for i in loop(n)` or `loop(first, end)`; `inwards=True` runs from the last to the first.
+    """Iterate by a loop of the compiled code: `for i in loop(n)` or `loop(first, end)`.
 
-    The body is staged once. A value that changes from one turn to the next must be a `carry`; a name that was bound
-    before the loop and is bound anew inside raises.
+    `inwards=True` runs from the last index to the first. The body is staged once. A value that changes between iterations
+    must be a `carry`; rebinding a name of the enclosing function inside the loop raises StagingError.
     """
     first, end = (0, bounds[0]) if len(bounds) == 1 else bounds
     return _watched(target().loop(first, end, inwards))
 
 
 def climb(parent: Any, start: Any) -> Iterator[Any]:
-    """`start`, its parent, the parent's parent, ... as long as the index is above 0 (the world)."""
+    """Iterate over `start`, its parent, the parent of the parent, ... while the index is above 0 (the world)."""
     return _watched(target().climb(parent, start))
 
 
 def switch(index: Any, cases: Mapping[int, Callable[[], Any]]) -> Any:
-    """A real branch on an integer of the model: the result of `cases[index]()`. All cases return the same structure. A single
-    case is the one, whatever the index."""
+    """Branch on an integer of the model and return the result of `cases[index]()`.
+
+    All cases return the same structure. With a single case no branch is compiled.
+    """
     return target().switch(index, cases) if len(cases) > 1 else next(iter(cases.values()))()
 
 
 class carry:
-    """A value that a loop changes: `x = carry(x0)` before it, `x.value` to read and to assign inside and after.
+    """Variable that a loop modifies: `x = carry(x0)` before it, `x.value` to read and assign inside and after.
 
-    `carry` also serves as a variable that several cases of a `switch` write.
+    Cases of a `switch` can assign to it as well.
     """
 
     __slots__ = ("_cells", "_like")
@@ -56,7 +58,7 @@ class carry:
 
 
 class counter:
-    """An integer that a loop changes, the same for all robots of a pack."""
+    """Integer variable that a loop modifies, with one value for all lanes of a SIMD vector."""
 
     __slots__ = ("_cell",)
 
@@ -73,12 +75,12 @@ class counter:
 
 
 def when_any(mask: Any) -> Iterator[Any]:
-    """`for _ in when_any(mask)`: a block that is skipped when it concerns no robot of the pack."""
+    """Execute a block only if a mask is true in some lane of the SIMD vector: `for _ in when_any(mask)`."""
     return loop(target().any_lane(mask))
 
 
 def _watched(turns: Iterator[Any]) -> Iterator[Any]:
-    """Run the loop and check that it rebinds no name of the caller to a symbolic value."""
+    """Run the loop and check that it rebinds no name of the enclosing function to a symbolic value."""
     if not target().symbolic:
         yield from turns
         return
@@ -98,7 +100,7 @@ def _watched(turns: Iterator[Any]) -> Iterator[Any]:
 
 
 def _is_live(value: Any) -> bool:
-    """True for a symbolic value that may still be used (values of a closed scope may not)."""
+    """Return True for a symbolic value that may still be used; values of a closed scope may not."""
     if not isinstance(value, Struct | tuple | Symbol):
         return False
     symbols = [x for x in flatten(value) if isinstance(x, Symbol)]

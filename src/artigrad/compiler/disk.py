@@ -1,7 +1,7 @@
-"""The disk cache of compiled code. Safe against two processes at once and against a damaged file.
+"""Disk cache of compiled code, safe for concurrent processes and against damaged files.
 
-`ARTIGRAD_CACHE` names another folder; `ARTIGRAD_CACHE=off` keeps everything in memory. Above LIMIT the files that were not
-used for the longest time are removed.
+`ARTIGRAD_CACHE` sets the folder; `ARTIGRAD_CACHE=off` keeps code in memory only. Above LIMIT the least recently used files
+are removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DIGITS = set("0123456789abcdef")
 
 
 def folder() -> Path | None:
-    """Folder of the compiled code, or None."""
+    """Return the folder of compiled code, or None."""
     chosen = os.environ.get("ARTIGRAD_CACHE")
     if chosen == "off":
         return None
@@ -32,7 +32,7 @@ def folder() -> Path | None:
 
 
 def read(where: Path | None, key: str) -> bytes | None:
-    """The stored bytes, or None if there are none or they are not what was written under this key."""
+    """Return the stored bytes; None if there are none or they are damaged."""
     if where is None:
         return None
     try:
@@ -46,12 +46,12 @@ def read(where: Path | None, key: str) -> bytes | None:
 
 
 def _digest(key: str, payload: bytes) -> bytes:
-    """Digest of the bytes and of their key, so that code stored under another key, or renamed, is never run."""
+    """Return a digest of the bytes and their key, so that code stored under another key is never run."""
     return hashlib.sha256(key.encode() + payload).digest()
 
 
 def write(where: Path | None, key: str, payload: bytes) -> None:
-    """Store the bytes, whole or not at all. A folder that cannot be written is no error."""
+    """Store bytes atomically. Failures are ignored."""
     if where is None:
         return
     with suppress(OSError, InputError):
@@ -62,7 +62,7 @@ def write(where: Path | None, key: str, payload: bytes) -> None:
 
 
 def _files(where: Path) -> list[tuple[float, int, Path]]:
-    """Time of last use, size and path of all compiled code in a folder; other files are not ours to remove."""
+    """Return time of last use, size and path of all compiled code in a folder; other files are ignored."""
     found = []
     with suppress(OSError), os.scandir(where) as entries:
         for entry in entries:
@@ -74,7 +74,7 @@ def _files(where: Path) -> list[tuple[float, int, Path]]:
 
 
 def _remove_oldest(where: Path) -> None:
-    """Remove files until a tenth of LIMIT is free again, if it is exceeded."""
+    """Remove least recently used files until the size is 10 % below LIMIT, if it is above."""
     found = _files(where)
     left = sum(size for _, size, _ in found)
     if left <= LIMIT:

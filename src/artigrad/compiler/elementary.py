@@ -1,6 +1,6 @@
-"""Sines, exponentials, logarithm, tangents, and the functions of a rotation angle that stay smooth through zero.
+"""Elementary functions: trigonometric, exponential, logarithm, and functions of a rotation angle that are smooth at zero.
 
-Written out in additions, products and divisions rather than called, so that every target and every lane gives the same bits.
+They are written in additions, products and divisions, so that every target and lane computes the same bits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COS = {
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
-    """Horner's rule, highest power first."""
+    """Evaluate a polynomial by Horner's rule, highest power first."""
     y: Any = coefficients[0]
     for c in coefficients[1:]:
         y = y * x + c
@@ -48,7 +48,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
 
 
 def sincos(x: Any) -> tuple[Any, Any]:
-    """(sin x, cos x), to rounding for |x| up to about 1e5."""
+    """Return (sin x, cos x), to rounding for |x| up to about 1e5."""
     if isinstance(x, Traced):
         s, c = sincos(x.x)
         return Traced(s, (x, lambda g: g * c)), Traced(c, (x, lambda g: -(g * s)))
@@ -69,16 +69,17 @@ def sincos(x: Any) -> tuple[Any, Any]:
 
 
 def floor(x: Any) -> Any:
-    """The largest integer that is not above x, for what is small enough to count."""
+    """Return the largest integer not above x, for |x| within the exactly represented integers."""
     x = steady(x)
     near = (x + ROUNDER[target().dtype]) - ROUNDER[target().dtype]
     return near - select(near > x, 1.0, 0.0)
 
 
 def half_angle(s: Any) -> tuple[Any, Any, Any]:
-    """(cos(t/2), k, kappa) of the quaternion exponential, with s = t^2, k = sin(t/2)/t and kappa = (cos(t/2)/2 - k)/s.
+    """Return (cos(t/2), k, kappa) of the quaternion exponential.
 
-    All three are entire in s (theory 1.23): the series below s = 1/4, the closed forms above; no division by t is left.
+    s = t^2, k = sin(t/2)/t, kappa = (cos(t/2)/2 - k)/s. All three are entire in s (theory 1.23): series below s = 1/4,
+    closed forms above, so that there is no division by zero.
     """
     small = s < 0.25
     safe = select(small, 1.0, s)
@@ -98,8 +99,10 @@ def half_angle(s: Any) -> tuple[Any, Any, Any]:
 
 
 def cotangent_excess(s: Any) -> tuple[Any, Any]:
-    """(1 - (t/2) cot(t/2))/s with s = t^2, and its derivative by s: of the inverse of the exponential (theory 7.4). The series
-    below s = 1/4, the closed forms above."""
+    """Return (1 - (t/2) cot(t/2))/s with s = t^2, and its derivative with respect to s.
+
+    They belong to the inverse of the exponential (theory 7.4). Series below s = 1/4, closed forms above.
+    """
     small = s < 0.25
     safe = select(small, 1.0, s)
     c, k, kappa = half_angle(s)
@@ -118,7 +121,10 @@ _EXP_MOST = {"f64": 700.0, "f32": 87.0}
 
 
 def _reduced(x: Any) -> tuple[Any, Any]:
-    """(r, turns): x = r + k log 2 with r within half of log 2, x cut to what e^x can be; turns has k in its last bits."""
+    """Return (r, turns) with x = r + k log 2 and |r| <= log(2)/2, for x clamped to the range of e^x.
+
+    The low bits of `turns` contain k.
+    """
     kind = target().dtype
     x = clamp(x, -_EXP_MOST[kind], _EXP_MOST[kind])
     turns = steady(x) * 1.4426950408889634 + ROUNDER[kind]
@@ -127,13 +133,13 @@ def _reduced(x: Any) -> tuple[Any, Any]:
 
 
 def _exp_series(r: Any, first: int) -> Any:
-    """1/first! + r/(first + 1)! + ..."""
+    """Return 1/first! + r/(first + 1)! + ..."""
     terms = range(_EXP_TERMS[target().dtype], first - 1, -1)
     return _polynomial(tuple(1.0 / factorial(j) for j in terms), r)
 
 
 def exp(x: Any) -> Any:
-    """e^x; beyond +-700 (f32: 87) that of the bound."""
+    """Return e^x, with x clamped to +-700 (f32: +-87)."""
     if isinstance(x, Traced):
         y = exp(x.x)
         return Traced(y, (x, lambda g: g * y))
@@ -142,7 +148,7 @@ def exp(x: Any) -> Any:
 
 
 def expm1(x: Any) -> Any:
-    """e^x - 1, to rounding also near zero; beyond +-700 (f32: 87) that of the bound."""
+    """Return e^x - 1, to rounding also near zero, with x clamped to +-700 (f32: +-87)."""
     if isinstance(x, Traced):
         y = expm1(x.x)
         return Traced(y, (x, lambda g: g * (y + 1.0)))
@@ -153,14 +159,14 @@ def expm1(x: Any) -> Any:
 
 
 def tanh(x: Any) -> Any:
-    """-e/(e + 2)  with  e = exp(-2 |x|) - 1,  and the sign of x"""
+    """Return tanh x: -e/(e + 2)  with  e = exp(-2 |x|) - 1,  and the sign of x."""
     e = expm1(-2.0 * abs(x))
     t = e / (e + 2.0)
     return select(x < 0.0, t, -t)
 
 
 def log(x: Any) -> Any:
-    """The natural logarithm of x > 0: x = m 2^n,  log m = 2 artanh s  with  s = (m - 1)/(m + 1)"""
+    """Return the natural logarithm of x > 0: x = m 2^n,  log m = 2 artanh s  with  s = (m - 1)/(m + 1)."""
     if isinstance(x, Traced):
         return Traced(log(x.x), (x, lambda g: g / x.x))
     kind = target().dtype
@@ -193,7 +199,7 @@ _ATAN = (  # numerator and denominator of (atan(t)/t - 1)/t^2 for t^2 below 0.43
 
 
 def arctan2(y: Any, x: Any) -> Any:
-    """The angle of (x, y) for x, y >= 0, not both zero."""
+    """Return the angle of the point (x, y) for x, y >= 0, not both zero."""
     if isinstance(x, Traced) or isinstance(y, Traced):
         a, b = untraced(x), untraced(y)
         squared = a * a + b * b

@@ -1,11 +1,11 @@
-"""The symbolic target: operators on values become LLVM instructions, in textual IR.
+"""Symbolic target: operators on values emit LLVM instructions, as textual IR.
 
-One `Emitter` writes one function. It has the element type (`f64` or `f32`) and the number of lanes; with more than
-one lane every `Real` is a pack, one robot per lane, and the source that stages it does not change.
+One `Emitter` writes one function, with an element type (`f64` or `f32`) and a number of SIMD lanes. With several lanes
+every `Real` is a SIMD vector, one robot per lane; the staged source is the same.
 
-Rounding is part of the contract: no fast-math flag is ever set, and a product that is added to something becomes an
-explicit fused multiply-add here, not by the optimizer's choice. So one robot has the same bits in every lane, in the
-one-robot kernel and in a pack.
+Rounding is specified: no fast-math flag is set, and a product that is added to a value is emitted as an explicit fused
+multiply-add, independent of the optimizer. A robot therefore has the same bits in every lane and in the kernel for one
+robot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ELEMENT = {"f64": "double", "f32": "float"}
 
 
 class Scope:
-    """A stretch of code whose results dominate each other: the function, one loop body, one case of a switch."""
+    """Code region whose results can be used in the rest of it: the function, a loop body, a case of a switch."""
 
     __slots__ = ("known", "open")
 
@@ -31,7 +31,7 @@ class Scope:
 
 
 class Cell:
-    """A variable in memory of the function; the optimizer makes it a register."""
+    """Variable in stack memory; the optimizer promotes it to a register."""
 
     __slots__ = ("emitter", "ref")
 
@@ -50,7 +50,7 @@ class Cell:
 
 
 class IntCell:
-    """An integer variable."""
+    """Integer variable."""
 
     __slots__ = ("emitter", "ref")
 
@@ -69,10 +69,10 @@ class IntCell:
 
 
 class Emitter:
-    """Writes the body of one function. The methods are what the operators of `values` and `control` call."""
+    """Writer of the body of one function. The operators of `values` and `control` call its methods."""
 
     symbolic = True
-    tangents = False  # whether values come with their changes
+    tangents = False  # True if values are duals
 
     def __init__(self, dtype: str, lanes: int, fused: bool = True):
         self.dtype, self.lanes, self.fused = dtype, lanes, fused
@@ -94,7 +94,7 @@ class Emitter:
 
     @contextmanager
     def side_by_side(self, n: int) -> Iterator[None]:
-        """Context for one robot in which a value is n consecutive entries in place of one, also in loads and stores."""
+        """Context in which a value of a one-lane kernel is a vector of n consecutive entries, also in loads and stores."""
         if self.lanes != 1 or self.apart:
             raise StagingError("entries of one robot go side by side only where it is alone")
         before = self.lanes, self.type, self.mask_type, self.suffix
@@ -123,14 +123,14 @@ class Emitter:
         return ref
 
     def pure(self, expression: str) -> str:
-        """The result of an expression without side effects, written once per scope."""
+        """Return the result of an expression without side effects, emitted once per scope."""
         ref = self.scope.known.get(expression)
         if ref is None:
             ref = self.scope.known[expression] = self.result(expression)
         return ref
 
     def ref(self, x: Any) -> str:
-        """Return a real, symbolic or a Python number, as an operand."""
+        """Return a symbolic real or a Python number as an operand."""
         if isinstance(x, Symbol):
             return self.live(x)
         number = float(x)
@@ -226,7 +226,7 @@ class Emitter:
         return Real(self.pure(picked), self.scope)
 
     def quarter_turns(self, turns: Any, s: Any, c: Any) -> tuple[Any, Any]:
-        """(sin, cos) of an angle plus n quarter turns, from (s, c) of the angle; n is in the low bits of `turns`."""
+        """Return (sin, cos) of an angle plus n quarter turns from (s, c) of the angle; n is in the low bits of `turns`."""
         width, word, number = self._words()
 
         def signed(x: Any, n: str) -> Real:
@@ -241,13 +241,13 @@ class Emitter:
         return signed(self.select(odd, c, s), n), signed(self.select(odd, s, c), after)
 
     def _words(self) -> tuple[int, str, Callable[[int], str]]:
-        """Bits of an element, the type of an integer vector with one entry per lane, and its formatter of constants."""
+        """Return the number of bits of an element, the integer vector type of that width, and a formatter of constants."""
         width = 8 * self.element_bytes
         word = f"i{width}" if self.lanes == 1 else f"<{self.lanes} x i{width}>"
         return width, word, lambda n: str(n) if self.lanes == 1 else f"splat (i{width} {n})"
 
     def power_of_two(self, turns: Any) -> Any:
-        """2^n, with the integer n in the low bits of `turns`."""
+        """Return 2^n, with the integer n in the low bits of `turns`."""
         width, word, number = self._words()
         mantissa, one = (52, 1023 << 52) if width == 64 else (23, 127 << 23)
         n = self.pure(f"bitcast {self.type} {self.ref(turns)} to {word}")
@@ -255,7 +255,7 @@ class Emitter:
         return Real(self.pure(f"bitcast {word} {bits_} to {self.type}"), self.scope)
 
     def split_exponent(self, x: Any) -> tuple[Any, Any]:
-        """(m, n) with x = m 2^n and m between sqrt(1/2) and sqrt(2), for x above zero."""
+        """Return (m, n) with x = m 2^n and sqrt(1/2) <= m <= sqrt(2), for x > 0."""
         width, word, number = self._words()
         mantissa, low = (52, 0x3FE6A09E667F3BCD) if width == 64 else (23, 0x3F3504F3)
         x_bits = self.pure(f"bitcast {self.type} {self.ref(x)} to {word}")
@@ -276,7 +276,7 @@ class Emitter:
         return Real(scalar, self.scope)
 
     def pack(self, words: list[str]) -> Real:
-        """One value of the number in each lane."""
+        """Return a vector with the value of each lane."""
         if self.lanes == 1:
             return Real(words[0], self.scope)
         pack = "poison"
@@ -285,14 +285,14 @@ class Emitter:
         return Real(pack, self.scope)
 
     def unpack(self, x: Any) -> list[str]:
-        """The number in each lane."""
+        """Return the value of each lane."""
         ref = self.ref(x)
         if self.lanes == 1:
             return [ref]
         return [self.result(f"extractelement {self.type} {ref}, i32 {lane}") for lane in range(self.lanes)]
 
     def integers(self, x: Any) -> list[Int]:
-        """Return, lane by lane, the integer part of a real that is not negative."""
+        """Return the integer part of a nonnegative real in each lane."""
         if self.lanes == 1:
             return [Int(self.pure(f"fptosi {self.type} {self.ref(x)} to {self.int}"), self.scope)]
         wide = f"<{self.lanes} x i32>"
@@ -301,7 +301,7 @@ class Emitter:
         return [Int(self.pure(f"zext i32 {word} to {self.int}"), self.scope) for word in words]
 
     def any_lane(self, mask: Any) -> Any:
-        """1 if the mask holds for any robot of the pack, else 0."""
+        """Return 1 if a mask is true in any lane, else 0."""
         if isinstance(mask, bool):  # both sides were Python numbers
             return int(mask)
         bit = self.live(mask)
@@ -311,7 +311,7 @@ class Emitter:
         return Int(self.pure(f"zext i1 {bit} to {self.int}"), self.scope)
 
     def to_real(self, x: Any) -> Real:
-        """An integer of the model as a real."""
+        """Convert an integer of the model to a real."""
         return self.splat(self.pure(f"sitofp {self.int} {self.int_ref(x)} to {self.element}"))
 
     def splat_int(self, x: Any) -> str:

@@ -1,11 +1,11 @@
-"""A kernel: one staged body, one native function over a batch of robots.
+"""Kernel: a staged body compiled to one native function over a batch of robots.
 
     kernel = Kernel("rollout", body, {"steps": INT, "q": ROBOTS, "links": WORK, ...}, Target("f64", lanes=8))
     kernel(batch, threads, steps=100, q=array, links=size)
 
-The body is called once, while staging, with one keyword argument per entry: it works on one pack of robots (or one
-robot) and has no batch index. The kernel loops over packs, threads share the packs, and lanes beyond the end of the batch
-repeat its last robot, which writes the same bits to the same place.
+The body is called once, while staging, with one keyword argument per entry. It processes one pack: the robots in the lanes
+of a SIMD vector, or a single robot. It has no batch index: the kernel loops over packs, and threads share the packs. Lanes
+after the end of the batch repeat the last robot and write the same bits to the same address.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ ArgumentKind = Literal["int", "real", "ints", "shared", "packed", "robots", "wor
 INT: ArgumentKind = "int"  # an integer, the same for all robots
 REAL: ArgumentKind = "real"  # a number, the same for all robots
 INTS: ArgumentKind = "ints"  # an array of integers of the model
-SHARED: ArgumentKind = "shared"  # an array of numbers, the same for all robots
-PACKED: ArgumentKind = "packed"  # numbers per robot, laid out by the library: array (packs, n, lanes)
-ROBOTS: ArgumentKind = "robots"  # numbers per robot in the user's layout: array (batch, n)
+SHARED: ArgumentKind = "shared"  # values shared by all robots
+PACKED: ArgumentKind = "packed"  # values per robot in internal layout: array (packs, n, lanes)
+ROBOTS: ArgumentKind = "robots"  # values per robot in the layout of the user: array (batch, n)
 WORK: ArgumentKind = "work"  # scratch of the given length, gone after the call
 INT_WORK: ArgumentKind = "int_work"  # the same for integers
 
@@ -70,8 +70,14 @@ class Cuda:
 
 @dataclass(frozen=True)
 class Target:
-    """Representation of values: `lanes` robots per instruction in `dtype`. `native=False` runs the source on NumPy. With
-    `cuda`, the 32 lanes are the threads of a warp."""
+    """Representation of values.
+
+    Attributes:
+        dtype: "f64" or "f32".
+        lanes: Robots per SIMD vector. With `cuda` the 32 threads of a warp.
+        native: False runs the source on NumPy.
+        cuda: Launch settings of a GPU, or None.
+    """
 
     dtype: Literal["f64", "f32"] = "f64"
     lanes: int = 1
@@ -84,12 +90,12 @@ class Target:
 
 
 def widest(dtype: Literal["f64", "f32"]) -> int:
-    """Number of robots in a vector register of this machine."""
+    """Return the number of values in a vector register of this machine."""
     return host.vector_bytes // (8 if dtype == "f64" else 4)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An uninitialised array whose first entry lies on a 64-byte boundary."""
+    """Return an uninitialized array aligned to 64 bytes."""
     n = int(np.prod(shape)) * dtype.itemsize
     raw = np.empty(n + 64, np.uint8)
     start = -raw.ctypes.data % 64
@@ -103,7 +109,7 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 class Kernel:
-    """Stages on first use; then every call runs native code without holding the interpreter lock."""
+    """Function compiled at first use. Calls release the interpreter lock."""
 
     def __init__(
         self,
@@ -126,20 +132,20 @@ class Kernel:
         self.table = ctypes.c_int64 * words  # of arguments, as native code reads it
 
     def packs(self, batch: int) -> int:
-        """Number of packs of a batch."""
+        """Return the number of packs of a batch."""
         return 1 if not self.target.native else -(-batch // self.target.lanes)
 
     def packed_shape(self, batch: int, n: int) -> tuple[int, int, int]:
-        """The shape of a PACKED array with `n` numbers per robot."""
+        """Return the shape of a PACKED array with `n` values per robot."""
         return (1, n, batch) if not self.target.native else (self.packs(batch), n, self.target.lanes)
 
     def __call__(self, batch: int, threads: int, **arguments: Any) -> None:
-        """Run on all robots of a batch; `threads` share the packs."""
+        """Run the kernel on a batch; `threads` share the packs."""
         fixed = {k: v for k, v in arguments.items() if self.signature[k] in _SCRATCH} if self.target.cuda else {}
         self.bind(**fixed)(batch, threads, **{k: v for k, v in arguments.items() if k not in fixed})
 
     def bind(self, **arguments: Any) -> Any:
-        """This kernel with some arguments given once and for all: a `Bound`, or its counterpart on a GPU."""
+        """Return this kernel with some arguments bound: a `Bound`, or a `CudaBound`."""
         if self.target.cuda is not None:
             from .cuda.bound import CudaBound  # searches for the driver only when it is needed
 
@@ -159,7 +165,7 @@ class Kernel:
         return ctypes.cast(self._entry, ctypes.c_void_p).value or 0
 
     def slot(self, key: str) -> int:
-        """The word of a `table` where an argument stands."""
+        """Return the index of the word of an argument in a `table`."""
         return self._slots[key]
 
     def _compile_once(self) -> None:
@@ -168,7 +174,7 @@ class Kernel:
                 self._compile()
 
     def interpret(self, batch: int, arguments: dict[str, Any]) -> None:
-        """The body on NumPy arrays, all robots at once."""
+        """Run the body on NumPy arrays, all robots at once."""
         with staging_on(NumpyTarget(self.target.dtype, batch)):
             self.body(
                 **{key: self._numpy_argument(batch, kind, arguments[key]) for key, kind in self.signature.items()}
@@ -187,7 +193,7 @@ class Kernel:
                 words[slot + 1] = value.strides[0] // (value.itemsize * (self.target.lanes if kind == PACKED else 1))
 
     def put_work(self, words: Any, sizes: dict[str, int]) -> int:
-        """Lay out the scratch arrays one after the other; returns the bytes they take."""
+        """Lay out the scratch arrays one after the other; return their size in bytes."""
         lanes, item, total = self.target.lanes, self.target.numpy_dtype.itemsize, 0
         for key, size in sizes.items():
             words[self._slots[key]] = total
@@ -203,7 +209,7 @@ class Kernel:
         self._entry = prototype(self._code.address(f"artigrad_{self.name}"))
 
     def stage(self) -> str:
-        """The LLVM IR of this kernel: an entry that unpacks the argument table, and the body with unaliased pointers."""
+        """Return the LLVM IR: an entry that unpacks the argument table, and the body with pointers without aliases."""
         e = Emitter(self.target.dtype, self.target.lanes, host.fused)
         parameters = ["i64 %at.batch", "i64 %at.first", "i64 %at.end"]
         passed = ["i64 %at.batch", "i64 %at.first", "i64 %at.end"]
@@ -274,7 +280,7 @@ class Kernel:
 
     @staticmethod
     def _lane_robots(e: Emitter, pack: Int) -> list[Int]:
-        """The robot of each lane; lanes past the end of the batch repeat the last robot."""
+        """Return the robot of each lane; lanes after the end of the batch repeat the last robot."""
         e.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         last = e.pure("sub i64 %at.batch, 1")
         first = pack * e.lanes
@@ -305,7 +311,7 @@ class Kernel:
 
 
 class Bound:
-    """A kernel with part of its arguments in place. Calling it gives the rest and runs."""
+    """Kernel with some arguments bound. A call passes the others and runs it."""
 
     def __init__(self, kernel: Kernel, arguments: dict[str, Any]):
         self.kernel, self.arguments = kernel, arguments
@@ -379,7 +385,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _submit(function: Callable[..., None], *arguments: Any) -> Future:
-    """A job for another thread; done at once where no more threads can be had (while the interpreter shuts down)."""
+    """Submit a job to the thread pool; run it directly while the interpreter shuts down."""
     try:
         return _pool().submit(function, *arguments)
     except RuntimeError:
@@ -390,7 +396,7 @@ def _submit(function: Callable[..., None], *arguments: Any) -> Future:
 
 
 def _finish(jobs: list[Future]) -> None:
-    """Wait for all jobs; an interrupt that comes meanwhile is passed on after."""
+    """Wait for all jobs; a KeyboardInterrupt in between is raised afterwards."""
     interrupt: BaseException | None = None
     while not all(job.done() for job in jobs):
         try:
@@ -402,7 +408,7 @@ def _finish(jobs: list[Future]) -> None:
 
 
 def _after_fork() -> None:
-    """A child process has none of its parent's threads, and must not wait for their locks."""
+    """Reset the thread pool in a child process, which has no threads of its parent."""
     global _compiling
     _pool.cache_clear()
     _compiling = threading.Lock()

@@ -4,10 +4,9 @@
     ws.link[i].v = m        stores one
     ws.link[i].F += f       adds
 
-Where a number lies is decided by the kind of memory, never by the physics: `Lanes` (workspace and pack arrays: one pack
-per entry), `Shared` (one number for all robots) or `Robots` (the user's own arrays, a robot every `stride` entries).
-What an entry and a pointer are is the emitter's matter: for CUDA (`cuda/stage.py`) an entry is a row of 32 numbers, one
-per thread of a warp.
+Addresses depend on the kind of memory, not on the physics: `Lanes` (workspace and packed arrays: a SIMD vector per entry),
+`Shared` (one value for all robots) or `Robots` (the user's arrays, with a stride between robots). The emitter defines the
+size of an entry and of a pointer: for CUDA (`cuda/stage.py`) an entry is a row of 32 values, one per thread of a warp.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from .emit import Emitter
 from .struct import Struct, checked, size_of
 from .values import Int, Real, StagingError, change, dual, select, steady, to_real
 
-SHORT = 4  # numbers in a row that are loaded at once, robot by robot
+SHORT = 4  # consecutive values loaded at once, per robot
 
 
 class Memory(Protocol):
-    """Numbered reals. `at` names a place once; `load` and `store` add small fixed offsets to it."""
+    """Indexed array of reals. `at` computes the address of an entry; `load` and `store` add constant offsets to it."""
 
     def at(self, index: Any) -> Any: ...
     def load(self, place: Any, offset: int) -> Any: ...
@@ -37,7 +36,7 @@ class Memory(Protocol):
 
 
 class Reals:
-    """A plain array of reals: `a[k]`, `a[k] = x`, and `a.struct(k, Vec3)` for a few in a row."""
+    """Array of reals: `a[k]`, `a[k] = x`, and `a.struct(k, Vec3)` for consecutive entries."""
 
     __slots__ = ("memory", "start")
 
@@ -68,36 +67,39 @@ class Reals:
         return Reals(self.memory, self.start + by)
 
     def gather(self, index: Any, n: Any) -> Any:
-        """Load entry `index` of the first n. The index is a real that may differ between robots; its integer part is used. An
-        index out of bounds is clamped to the n entries; NaN gives the first."""
+        """Load entry `index` of the first n.
+
+        The index is a real that may differ between robots; its integer part is used. It is clamped to 0 .. n - 1; NaN
+        becomes 0.
+        """
         return self.memory.gather(self.start, _bounded(index, n))
 
     def scatter_add(self, index: Any, n: Any, value: Any) -> None:
-        """Add a number to entry `index` of the first n, as `gather` finds it."""
+        """Add a value to entry `index` of the first n; the index as in `gather`."""
         self.memory.scatter_add(self.start, _bounded(index, n), checked(value, float, "an array of reals"))
 
     def gather_row(self, index: Any, n: Any, kind: type[Struct]) -> Any:
-        """Row `index`, a whole number, of the first n rows of structs, as `gather` finds an entry."""
+        """Load row `index` of the first n rows of structs; the index as in `gather`."""
         at, memory = _bounded(index, n) * float(kind.size), self.memory
         if isinstance(memory, Shared) and memory.by_rows(kind.size):
             return kind.from_leaves(memory.gather_row(self.start, at, kind.size))
         return kind.from_leaves(memory.gather(self.start + j, at) for j in range(kind.size))
 
     def scatter_add_row(self, index: Any, n: Any, value: Struct) -> None:
-        """Add a struct to row `index` of the first n, as `gather_row` finds it."""
+        """Add a struct to row `index` of the first n; the index as in `gather`."""
         at = _bounded(index, n) * float(value.size)
         for j, leaf in enumerate(value.leaves()):
             self.memory.scatter_add(self.start + j, at, leaf)
 
 
 def _bounded(index: Any, n: Any) -> Any:
-    """Within 0 and n - 1 in every robot, so that no memory is touched that is not ours."""
+    """Clamp an index to 0 .. n - 1 in every lane, so that memory accesses stay within the array."""
     last = to_real(n) - 1.0
     return select(index > 0.0, select(index < last, index, last), 0.0)
 
 
 class Layout:
-    """The fields of one row, in order: `Layout(R=Mat3, p=Vec3, mass=float)`."""
+    """Named fields of a row, in order: `Layout(R=Mat3, p=Vec3, mass=float)`."""
 
     def __init__(self, **fields: type):
         self.fields: dict[str, tuple[int, type]] = {}
@@ -107,14 +109,14 @@ class Layout:
             self.size += size_of(kind)
 
     def views(self, rows: Any) -> dict[str, Any]:
-        """Return the fields of rows as views of an array (..., size), by name; a number has no further axis."""
+        """Return the fields of rows as views of an array (..., size), by name; scalar fields have no further axis."""
         return {
             name: rows[..., start] if kind is float else rows[..., start : start + size_of(kind)]
             for name, (start, kind) in self.fields.items()
         }
 
     def overlay(self, field: str, **fields: type) -> Layout:
-        """More fields in the place of one that is no longer needed when they are."""
+        """Return a layout with further fields in the memory of a field that is not used at the same time."""
         start, kind = self.fields[field]
         end = start + size_of(kind)
         for name, own in fields.items():
@@ -126,7 +128,7 @@ class Layout:
 
 
 class Table:
-    """Rows of one layout in one memory."""
+    """Rows of a layout in a memory."""
 
     __slots__ = ("layout", "memory", "start")
 
@@ -137,14 +139,14 @@ class Table:
         return Row(self.memory, self.layout, self.memory.at(self.start + i * self.layout.size))
 
     def pick(self, name: str, index: Any, n: Any) -> Any:
-        """Load a field of row `index` of the first n, as `Reals.gather`; the index may differ between robots."""
+        """Load a field of row `index` of the first n; the index may differ between robots, as in `Reals.gather`."""
         offset, kind = self.layout.fields[name]
         at = _bounded(index, n) * float(self.layout.size)
         leaves = [self.memory.gather(self.start + (offset + j), at) for j in range(size_of(kind))]
         return leaves[0] if kind is float else kind.from_leaves(leaves)  # type: ignore[attr-defined]
 
     def place(self, name: str, index: Any, n: Any, value: Any) -> None:
-        """Write a field of the row that `pick` finds."""
+        """Store a field of row `index` of the first n; the index as in `pick`."""
         offset, kind = self.layout.fields[name]
         at = _bounded(index, n) * float(self.layout.size)
         for j, leaf in enumerate([value] if kind is float else value.leaves()):
@@ -152,7 +154,7 @@ class Table:
 
 
 class Row:
-    """One row of a table. Reading a field loads a value, assigning stores it."""
+    """Row of a table. Reading a field loads a value, assigning stores it."""
 
     __slots__ = ("_layout", "_memory", "_place")
 
@@ -185,7 +187,7 @@ class Row:
 
 # -- symbolic memory ---------------------------------------------------------------------------------------------------
 class Integers:
-    """A table of 32-bit integers of the model; `among` are the values in it, where the kernel is for one model alone."""
+    """Table of 32-bit integers of the model. `among`: the values that occur in it, for a kernel of one model."""
 
     def __init__(self, emitter: Emitter, pointer: str, among: frozenset[int] | None = None):
         self.e, self.pointer, self.among = emitter, pointer, among
@@ -200,7 +202,7 @@ class Integers:
 
 
 class IntegerScratch:
-    """Integers that a kernel writes and reads again, the same for all robots that run in one instruction stream."""
+    """Integer work array of a kernel, with one value for all lanes of a SIMD vector."""
 
     def __init__(self, emitter: Emitter, pointer: str):
         self.e, self.pointer = emitter, pointer
@@ -219,7 +221,7 @@ class IntegerScratch:
 
 
 class Lanes:
-    """One pack per entry (one number, for one robot): workspace and everything the library lays out itself."""
+    """Memory with one SIMD vector per entry: workspace and all arrays in internal layout."""
 
     def __init__(self, emitter: Emitter, pointer: str):
         self.e, self.pointer = emitter, pointer
@@ -242,7 +244,7 @@ class Lanes:
         e.line(f"store {e.type} {e.ref(value)}, {e.pointer} {self._place(place, offset)}, align {e.row_align}")
 
     def _spots(self, start: Any, index: Any) -> list[str]:
-        """Return the address of each robot's entry at its index."""
+        """Return the address of the entry of each lane at its index."""
         e, rows = self.e, [self.at(start + k) for k in self.e.integers(index)]
         if e.lanes == 1:
             return rows
@@ -265,7 +267,7 @@ class Lanes:
 
 
 class Shared:
-    """One number for all robots, read only."""
+    """Read-only memory with one value for all robots."""
 
     def __init__(self, emitter: Emitter, pointer: str):
         self.e, self.pointer = emitter, pointer
@@ -284,7 +286,7 @@ class Shared:
         return Real(e.pure(f"load {e.type}, {e.pointer} {self.at(index)}, align {e.element_bytes}"), e.scope)
 
     def store(self, place: str, offset: int, value: Any) -> None:
-        raise StagingError("shared numbers are the same for every robot and cannot be written by one")
+        raise StagingError("shared values are the same for every robot and read-only")
 
     def gather(self, start: Any, index: Any) -> Real:
         e = self.e
@@ -293,7 +295,7 @@ class Shared:
         )
 
     def _spots(self, start: Any, index: Any) -> list[str]:
-        """Return the address of the shared entry at each robot's index."""
+        """Return the address of the shared entry at the index of each lane."""
         e, first = self.e, self.at(start)
         return [
             e.pure(f"getelementptr inbounds {e.element}, {e.pointer} {first}, {e.int} {e.int_ref(k)}")
@@ -301,12 +303,14 @@ class Shared:
         ]
 
     def by_rows(self, size: int) -> bool:
-        """True if a few consecutive entries are gathered faster together."""
+        """Return True if consecutive entries are gathered faster together."""
         return self.e.lanes >= SHORT and 1 < size <= SHORT
 
     def gather_row(self, start: Any, index: Any, size: int) -> list[Real]:
-        """Some numbers in a row from each robot's own index on: a load for each robot, then rows for columns. What is beyond
-        the last of them is not touched."""
+        """Load consecutive values from the index of each lane on.
+
+        A vector is loaded per lane, then the vectors are transposed. Values after the last entry are not accessed.
+        """
         e = self.e
         short, mask = f"<{SHORT} x {e.element}>", ", ".join(f"i1 {int(k < size)}" for k in range(SHORT))
         load = f"@llvm.masked.load.v{SHORT}f{8 * e.element_bytes}.p0"
@@ -339,7 +343,7 @@ def _side_by_side(e: Emitter, parts: list[str], width: int, picks: range) -> lis
 
 
 class Robots:
-    """The user's own array: robot `b` of lane `l` has its entries at `b * stride`. Lanes are read one by one."""
+    """User's array: the entries of robot `b` begin at `b * stride`. Lanes are loaded one by one."""
 
     def __init__(self, emitter: Emitter, pointers: list[str]):
         self.e, self.pointers = emitter, pointers
@@ -389,9 +393,9 @@ class Robots:
 
 # -- NumPy memory ------------------------------------------------------------------------------------------------------
 class NumpyMemory:
-    """Numbers in an array whose axis `axis` counts entries; the other axis, if any, is the lanes.
+    """Values in an array whose axis `axis` counts entries; the other axis, if any, is the lanes.
 
-    Fields of a table may share their place (`Layout.overlay`): it remembers which of them wrote an entry last, and reading
+    Fields of a table may share memory (`Layout.overlay`): the field that wrote an entry last is recorded, and reading
     another one raises.
     """
 
@@ -400,11 +404,11 @@ class NumpyMemory:
         self.writers: dict[int, str] = {}
 
     def claim(self, field: str, place: int, size: int) -> None:
-        """Entries are written by a field of a table."""
+        """Record that a field of a table wrote entries."""
         self.writers.update(dict.fromkeys(range(place, place + size), field))
 
     def see(self, field: str, place: int, size: int) -> None:
-        """Entries are read as a field of a table."""
+        """Check that a field of a table reads entries that it wrote."""
         for k in range(place, place + size):
             writer = self.writers.get(k, field)
             if writer != field:
@@ -445,48 +449,48 @@ class NumpyMemory:
 
 
 class Paired:
-    """Numbers and their changes, in two memories that are laid out alike."""
+    """Values and their tangents, in two memories with the same layout."""
 
-    def __init__(self, numbers: Memory, changes: Memory):
-        self.numbers, self.changes = numbers, changes
+    def __init__(self, primals: Memory, tangents: Memory):
+        self.primals, self.tangents = primals, tangents
 
     def at(self, index: Any) -> tuple[Any, Any]:
-        return self.numbers.at(index), self.changes.at(index)
+        return self.primals.at(index), self.tangents.at(index)
 
     def load(self, place: tuple[Any, Any], offset: int) -> Any:
-        return dual(self.numbers.load(place[0], offset), self.changes.load(place[1], offset))
+        return dual(self.primals.load(place[0], offset), self.tangents.load(place[1], offset))
 
     def store(self, place: tuple[Any, Any], offset: int, value: Any) -> None:
-        self.numbers.store(place[0], offset, steady(value))
-        self.changes.store(place[1], offset, change(value))
+        self.primals.store(place[0], offset, steady(value))
+        self.tangents.store(place[1], offset, change(value))
 
     def gather(self, start: Any, index: Any) -> Any:
         at = steady(index)
-        return dual(self.numbers.gather(start, at), self.changes.gather(start, at))
+        return dual(self.primals.gather(start, at), self.tangents.gather(start, at))
 
     def scatter(self, start: Any, index: Any, value: Any) -> None:
-        self.numbers.scatter(start, steady(index), steady(value))
-        self.changes.scatter(start, steady(index), change(value))
+        self.primals.scatter(start, steady(index), steady(value))
+        self.tangents.scatter(start, steady(index), change(value))
 
     def scatter_add(self, start: Any, index: Any, value: Any) -> None:
-        self.numbers.scatter_add(start, steady(index), steady(value))
-        self.changes.scatter_add(start, steady(index), change(value))
+        self.primals.scatter_add(start, steady(index), steady(value))
+        self.tangents.scatter_add(start, steady(index), change(value))
 
 
-def numbers(array: Reals) -> Reals:
-    """An array without its changes."""
-    return Reals(array.memory.numbers, array.start) if isinstance(array.memory, Paired) else array
+def primals(array: Reals) -> Reals:
+    """Return an array without its tangents."""
+    return Reals(array.memory.primals, array.start) if isinstance(array.memory, Paired) else array
 
 
-def changes(array: Reals) -> Reals:
-    """The changes of an array that has them, alone."""
+def tangents(array: Reals) -> Reals:
+    """Return the tangents of an array that has them."""
     memory: Any = array.memory
-    return Reals(memory.changes, array.start)
+    return Reals(memory.tangents, array.start)
 
 
 def local(source: Reals, scratch: Reals, n: Any) -> Reals:
-    """`source` to be read many times: copied to scratch if its lanes lie apart, else itself."""
-    far = numbers(source).memory
+    """Return `source` in a form for many reads: copied to scratch if its lanes are strided, else itself."""
+    far = primals(source).memory
     if isinstance(far, Robots) and not far.e.apart:
         return source
     copy(source, scratch, n)
@@ -494,22 +498,25 @@ def local(source: Reals, scratch: Reals, n: Any) -> Reals:
 
 
 def copy(source: Reals, destination: Reals, n: Any) -> None:
-    """destination[k] = source[k] for k < n. Between the user's layout and packs this turns blocks of numbers over; a pack
-    array that is written this way needs room for a multiple of `lanes` entries."""
+    """Copy destination[k] = source[k] for k < n.
+
+    Between the user's layout and packs this transposes blocks of values; a packed destination needs room for a multiple of
+    `lanes` entries.
+    """
     if isinstance(source.memory, Paired) and isinstance(destination.memory, Paired):
-        copy(numbers(source), numbers(destination), n)
-        copy(changes(source), changes(destination), n)
+        copy(primals(source), primals(destination), n)
+        copy(tangents(source), tangents(destination), n)
         return
     far, near = source.memory, destination.memory
     if isinstance(far, Robots) and isinstance(near, Lanes) and far.e.lanes > 1:
         for first, inside in _blocks(far.e, n):
             rows = [far.load_row(lane, source.start + first, inside) for lane in range(far.e.lanes)]
-            for k, pack in enumerate(_turned(far.e, rows)):
+            for k, pack in enumerate(_transposed(far.e, rows)):
                 near.store(near.at(destination.start + first + k), 0, Real(pack, far.e.scope))
     elif isinstance(near, Robots) and isinstance(far, Lanes) and near.e.lanes > 1:
         for first, inside in _blocks(near.e, n):
             packs = [far.load(far.at(source.start + first + k), 0).ref for k in range(near.e.lanes)]
-            for lane, row in enumerate(_turned(near.e, packs)):
+            for lane, row in enumerate(_transposed(near.e, packs)):
                 near.store_row(lane, destination.start + first, inside, row)
     else:
         for k in loop(n):
@@ -517,7 +524,7 @@ def copy(source: Reals, destination: Reals, n: Any) -> None:
 
 
 def _blocks(e: Emitter, n: Any) -> Iterator[tuple[Int, str]]:
-    """The first index of each block of `lanes` entries below n, and a mask of those that are below n."""
+    """Yield the first index of each block of `lanes` entries below n, and a mask of the entries below n."""
     count = e.result(f"sdiv i64 {e.int_ref(n + (e.lanes - 1))}, {e.lanes}")
     for block in e.loop(0, Int(count, e.scope), False):
         first = block * e.lanes
@@ -527,8 +534,8 @@ def _blocks(e: Emitter, n: Any) -> Iterator[tuple[Int, str]]:
         yield first, e.pure(f"icmp slt {wide} <{ramp}>, {left}")
 
 
-def _turned(e: Emitter, rows: list[str]) -> list[str]:
-    """A square of `lanes` x `lanes` numbers, rows for columns, by log2(lanes) rounds of shuffles."""
+def _transposed(e: Emitter, rows: list[str]) -> list[str]:
+    """Transpose a square of `lanes` x `lanes` values by log2(lanes) rounds of shuffles."""
     lanes, step = e.lanes, 1
     while step < lanes:
         new = list(rows)

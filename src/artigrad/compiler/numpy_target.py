@@ -1,4 +1,4 @@
-"""The reference target: the same source, run at once by Python on NumPy arrays. Lanes are an axis; `pdb` works."""
+"""Reference target: the same source, executed directly by Python on NumPy arrays with lanes as an axis. `pdb` works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FUNCTIONS = {"sqrt": np.sqrt, "fabs": np.abs}
 
 
 class NumpyCell:
-    """A variable: NumPy needs nothing but a place to hold it."""
+    """Variable of the NumPy target."""
 
     __slots__ = ("value",)
 
@@ -28,7 +28,7 @@ class NumpyCell:
 
 
 class NumpyTarget:
-    """Immediate execution of the operations of `control` and `values` by NumPy."""
+    """Direct execution of the operations of `control` and `values` by NumPy."""
 
     symbolic = False
     tangents = False

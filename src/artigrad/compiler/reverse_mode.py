@@ -3,11 +3,12 @@
     y, back = pullback(f, *inputs)
     bars = back(y_bar)                  the cotangents of the inputs
 
-`f` runs on `Traced` values, which keep their operands; `back` visits them from the last to the first and writes the adjoint.
-Nothing of this is left when the kernel runs. `f` may use everything that is staged but loops, branches, carries and memory, and
-choices by `select` are constant along the adjoint, as in forward mode.
+`f` runs on `Traced` values, which record their operands; `back` visits them from the last to the first and emits the
+adjoint. The kernel contains no tape. `f` may use all operations but loops, branches, carries and memory. Choices by
+`select` are constant in the adjoint, as in forward mode.
 
-Written by hand instead: what has loops, what is an adjoint at a solution, and what takes fewer instructions that way.
+Adjoints are written by hand for functions with loops, for implicit differentiation at a solution, and where they need fewer
+instructions.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-from .pairs import vjp_of
 from .struct import Linear, Struct, leaves_of
 from .values import StagingError, Traced, is_real, untraced
+from .vjp_rules import vjp_of
 
 
 def pullback(f: Callable, *inputs: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
@@ -76,7 +77,7 @@ def _bar(x: Any, found: dict[int, Any]) -> Any:
 
 
 def _cotangents(y: Any, y_bar: Any) -> dict[int, Any]:
-    """Cotangents of all values that y depends on, by their order."""
+    """Return cotangents of all values that y depends on, by their order."""
     bars: dict[int, Any] = {}
     pending: dict[int, Traced] = {}
     latest: list[int] = []  # a heap of -order of what is pending

@@ -1,12 +1,12 @@
-"""Structs: small typed groups of reals (a vector, a rotation, an inertia) that staged code passes around by value.
+"""Structs: small typed groups of reals (a vector, a rotation, an inertia) that staged code passes by value.
 
-A subclass lists its parts as annotations; each part is a real (`float`) or another struct:
+Annotations of a subclass are its parts; each part is a real (`float`) or another struct:
 
     class Motion(Linear):
         w: Vec3
         v: Vec3
 
-Structs exist while staging only, so they cost nothing at run time.
+Structs exist while staging only and have no cost at run time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .values import StagingError, change, dual, is_real, steady, target
 
 
 class Struct:
-    """A fixed group of named parts; flattens to `size` reals in the order of the annotations."""
+    """Fixed group of named parts, equivalent to `size` reals in the order of the annotations."""
 
     parts: ClassVar[dict[str, type]] = {}
     size: ClassVar[int] = 0
@@ -40,7 +40,7 @@ class Struct:
         raise StagingError(f"a {type(self).__name__} is a value: build a new one instead of assigning .{name}")
 
     def leaves(self) -> list[Any]:
-        """All reals of the struct, in order."""
+        """Return all reals of the struct, in order."""
         out: list[Any] = []
         for name, kind in self.parts.items():
             value = getattr(self, name)
@@ -60,7 +60,7 @@ class Struct:
         return cls(*(next(it) if kind is float else kind._take(it) for kind in cls.parts.values()))  # type: ignore[attr-defined]
 
     def map(self, f: Any, *others: Any) -> Self:
-        """`f` on each real of this struct (and the matching one of `others`)."""
+        """Apply `f` to each real of this struct, with the matching reals of `others`."""
         return self.from_leaves(f(*x) for x in zip(self.leaves(), *(o.leaves() for o in others), strict=True))
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class Struct:
 
 
 class Linear(Struct):
-    """A struct that is a vector space: sums, differences, multiples."""
+    """Struct that is a vector space: sums, differences, multiples."""
 
     __slots__ = ()
 
@@ -106,12 +106,12 @@ class Linear(Struct):
 
 
 def size_of(kind: type) -> int:
-    """Number of reals of a type."""
+    """Return the number of reals of a type."""
     return 1 if kind is float else kind.size  # type: ignore[attr-defined]
 
 
 def checked(value: Any, kind: type, where: str) -> Any:
-    """`value`, if it is of `kind`; otherwise an error that names the place."""
+    """Return `value` if it is of type `kind`; otherwise raise an error that names the location."""
     ok = is_real(value) if kind is float else type(value) is kind
     if not ok:
         wanted = "a real" if kind is float else f"a {kind.__name__}"
@@ -120,7 +120,7 @@ def checked(value: Any, kind: type, where: str) -> Any:
 
 
 def flatten(value: Any) -> list[Any]:
-    """The reals of a real, a struct or a (nested) tuple of them; where there are tangents, each and its change."""
+    """Return the reals of a real, a struct or a (nested) tuple of them; with tangents, each followed by its tangent."""
     leaves = leaves_of(value)
     if not target().tangents:
         return leaves
@@ -135,7 +135,7 @@ def leaves_of(value: Any) -> list[Any]:
 
 
 def unflatten(like: Any, leaves: Iterator[Any]) -> Any:
-    """The inverse of `flatten`: a value shaped as `like` with the next leaves in it."""
+    """Return a value with the structure of `like` and the next leaves: the inverse of `flatten`."""
     return _filled(like, (dual(x, next(leaves)) for x in leaves) if target().tangents else leaves)
 
 

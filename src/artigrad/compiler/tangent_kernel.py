@@ -1,8 +1,8 @@
 """Forward mode: staged code on values with their tangents.
 
-    TangentKernel(kernel, ("q", "u")) takes d_q and d_u beside q and u, and its outputs have their tangents beside them
+    TangentKernel(kernel, ("q", "u")) takes d_q and d_u beside q and u, and its outputs have tangents
 
-Comparisons use values alone, so that a choice (a regime of contact, a clamped control) is constant along the tangent.
+Comparisons use values alone, so that a choice (a contact regime, a clamped control) is constant along the tangent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .values import target
 
 
 class TangentKernel(Kernel):
-    """A kernel with the change d_x of each argument x of `moving`, and of all its scratch; nothing else changes."""
+    """Kernel with a tangent d_x for each argument x in `moving`, and for all scratch; other arguments are constant."""
 
     def __init__(self, kernel: Kernel, moving: Collection[str]):
         paired = [key for key, kind in kernel.signature.items() if kind == WORK or key in moving]
@@ -32,6 +32,6 @@ class TangentKernel(Kernel):
         super().__init__(f"{kernel.name}_tangent", body, signature, kernel.target, effort=kernel.effort)
 
     def bind(self, **arguments: Any) -> Any:
-        """Scratch and its changes are of one size."""
+        """Return the kernel with some arguments bound; scratch and its tangents have the same size."""
         scratch = {f"d_{key}": size for key, size in arguments.items() if self.signature[key] == WORK}
         return super().bind(**arguments, **scratch)

@@ -1,12 +1,12 @@
-"""Values that physics is written on: reals, integers and masks, with operators.
+"""Values in staged physics code: reals, integers and masks, with operators.
 
-A value is either symbolic (`Real`, `Int`, `Mask`: an operator writes an instruction) or, on the NumPy target, a plain
-NumPy array over lanes. The functions at the bottom (`select`, `sqrt`, ...) work on both. Python numbers mix freely with
-either and fold while staging, so that `0.0 * x` costs nothing. A `Dual` is one of them together with its change along a
-direction of the inputs: code staged on those gives tangents (`tangent_kernel`). A `Traced` is one of them, or a `Dual`, with
-the operation that made it: code staged on those has an adjoint (`reverse_mode`).
+A value is either symbolic (`Real`, `Int`, `Mask`: an operator emits an instruction) or, on the NumPy target, a NumPy array
+over lanes. The functions at the end of the file (`select`, `sqrt`, ...) accept both. Python numbers mix with either and are
+folded while staging, so that `0.0 * x` costs nothing. A `Dual` is a value with its tangent along a direction of the inputs:
+code staged on duals computes tangents (`tangent_kernel`). A `Traced` is a value or a `Dual` with the operation that
+computed it: code staged on those has an adjoint (`reverse_mode`).
 
-Not here: loops and branches (`control`), memory (`memory`), the instructions themselves (`emit`).
+Elsewhere: loops and branches (`control`), memory (`memory`), instructions (`emit`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _current = _Current()
 
 
 def target() -> Any:
-    """The target that is being staged for on this thread: an `Emitter` or the NumPy target."""
+    """Return the target of the code being staged on this thread: an `Emitter` or the NumPy target."""
     if _current.target is None:
         raise StagingError("staged code runs inside a kernel; call it through artigrad.compiler.Kernel")
     return _current.target
@@ -48,7 +48,7 @@ def target() -> Any:
 
 @contextmanager
 def staging_on(new: Any) -> Iterator[None]:
-    """Everything staged inside the block goes to `new`."""
+    """Context in which code is staged for the target `new`."""
     previous, _current.target = _current.target, new
     try:
         yield
@@ -57,7 +57,7 @@ def staging_on(new: Any) -> Iterator[None]:
 
 
 class Symbol:
-    """A named result in the code being written. It may be used while the scope it was made in is open."""
+    """Named result in the emitted code. It may be used while the scope in which it was created is open."""
 
     __slots__ = ("ref", "scope")
 
@@ -85,7 +85,7 @@ class Symbol:
 
 
 class Real(Symbol):
-    """A floating-point number per robot. A product remembers its factors, so that adding to it makes one FMA."""
+    """Floating-point value per robot. A product records its factors, so that adding to it emits one fused multiply-add."""
 
     __slots__ = ("factors",)
 
@@ -139,8 +139,11 @@ class Real(Symbol):
 
 
 class Int(Symbol):
-    """An integer of the model, the same for every robot of the kernel: indices, counts, kinds. `among`: the values it can
-    have, if they are known while staging; a switch then has no other cases."""
+    """Integer of the model, the same for every robot of the kernel: indices, counts, kinds.
+
+    Attributes:
+        among: Possible values, if known while staging; a switch then has only these cases.
+    """
 
     __slots__ = ("among",)
 
@@ -171,7 +174,7 @@ class Int(Symbol):
 
 
 class Mask(Symbol):
-    """A truth per robot, made by comparing reals; read by `select`."""
+    """Boolean per robot, the result of comparing reals; an argument of `select`."""
 
     __slots__ = ()
 
@@ -185,7 +188,7 @@ class Mask(Symbol):
 
 
 class Dual(Real):
-    """A value x and its change d. Arithmetic is that of its parts, each of which may be symbolic, an array or a number."""
+    """Value x and its tangent d. Each part may be symbolic, an array or a Python number."""
 
     __slots__ = ("d", "x")
     __array_ufunc__ = None  # so that NumPy leaves operators to this class
@@ -250,9 +253,9 @@ class Dual(Real):
 
 
 class Traced(Real):
-    """A value x and its operands, each with the rule that turns the cotangent of this value into that of the operand.
+    """Value x and its operands, each with the rule that computes its cotangent from that of this value.
 
-    Operands are made before what is made of them, so that decreasing `order` visits every value before its operands.
+    Operands have a smaller `order` than their result, so that decreasing `order` visits every value before its operands.
     """
 
     __slots__ = ("operands", "order", "x")
@@ -317,7 +320,7 @@ class Traced(Real):
 
 
 def untraced(x: Any) -> Any:
-    """x without the operations that made it."""
+    """Return x without the operations that computed it."""
     return x.x if isinstance(x, Traced) else x
 
 
@@ -333,7 +336,7 @@ def varies(x: Any) -> bool:
 
 
 def dual(x: Any, d: Any) -> Any:
-    """x with tangent d, or x alone if d is the number 0."""
+    """Return x with tangent d, or x alone if d is the number 0."""
     return x if _is_zero(d) else Dual(x, d)
 
 
@@ -373,7 +376,7 @@ def is_real(x: Any) -> bool:
 
 
 def real(x: Any) -> Any:
-    """`x`, if it can stand in an arithmetic expression with reals."""
+    """Return `x` as an operand of arithmetic with reals; raise StagingError for other types."""
     if not is_real(x):
         raise StagingError(f"a real number is needed here, not {type(x).__name__}")
     return x
@@ -386,7 +389,7 @@ def integer(x: Any) -> Any:
 
 
 def select(mask: Any, a: Any, b: Any) -> Any:
-    """`a` where the mask holds, else `b`, robot by robot. Both are computed; either may be a number or a struct."""
+    """Return `a` where the mask is true, else `b`, per robot. Both are computed; they are reals or structs."""
     if hasattr(a, "leaves"):
         if type(a) is not type(b):
             raise StagingError(f"select needs two values of one type, not {type(a).__name__} and {type(b).__name__}")
@@ -400,19 +403,19 @@ def select(mask: Any, a: Any, b: Any) -> Any:
 
 
 def to_real(x: Any) -> Any:
-    """An integer of the model as a real."""
+    """Convert an integer of the model to a real."""
     return target().to_real(x)
 
 
 def to_int(x: Any) -> Any:
-    """The integer part of a real that is not negative, in a kernel of one lane."""
+    """Return the integer part of a nonnegative real, in a kernel with one lane."""
     if target().lanes > 1:
         raise StagingError("an integer is the same for all robots of a pack: to_int is for kernels of one lane")
     return target().integers(steady(x))[0]
 
 
 def sqrt(x: Any) -> Any:
-    """The square root; at zero it is taken not to change."""
+    """Return the square root; its derivative at zero is zero."""
     if isinstance(x, Traced):
         root = sqrt(x.x)
         return Traced(root, (x, lambda g: select(root > 0.0, 0.5 * g / select(root > 0.0, root, 1.0), 0.0)))
@@ -424,15 +427,15 @@ def sqrt(x: Any) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller one; a NaN in `a` stays."""
+    """Return the smaller value; NaN in `a` is propagated."""
     return select(a > b, b, a)
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The larger one; a NaN in `a` stays."""
+    """Return the larger value; NaN in `a` is propagated."""
     return select(a < b, b, a)
 
 
 def clamp(x: Any, lo: Any, hi: Any) -> Any:
-    """`x` within [lo, hi]; a NaN stays a NaN."""
+    """Return `x` clamped to [lo, hi]; NaN is propagated."""
     return minimum(maximum(x, lo), hi)

@@ -1,7 +1,7 @@
-"""Pool of memory for trajectories, reused when no array refers to it.
+"""Memory pool for trajectories. A buffer is reused when no array refers to it.
 
-A fresh array of some megabytes costs a page fault per 4 KB: on a batch of quadrupeds that was a third of the time of a
-rollout (`python -m benchmarks.engine`, row "fresh memory"). A lease returns to the pool with the last array on it.
+A new array of some megabytes costs a page fault per 4 KB: on a batch of quadrupeds that was a third of the time of a
+rollout (`python -m benchmarks.engine`, row "fresh memory").
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ LARGEST_KEPT = 1 << 26  # bytes that may lie idle
 
 
 class _Borrowed(np.ndarray):
-    """The array all views of one buffer lead back to; when it dies the buffer is free."""
+    """Base array of all views of a buffer; its deletion returns the buffer to the pool."""
 
 
 class Buffers:
-    """Recycles large arrays. What comes back may come at any moment, from the garbage collector on any thread, so it is
-    only put on a deque, which needs no lock."""
+    """Pool of large arrays.
+
+    The garbage collector may return a buffer on any thread at any time, so that buffers are appended to a deque, without a
+    lock.
+    """
 
     def __init__(self) -> None:
         self._back: deque[np.ndarray] = deque()
@@ -39,7 +42,7 @@ class Buffers:
         return np.ndarray(shape, dtype, buffer=lease[:size])
 
     def _take(self, size: int) -> np.ndarray:
-        """An idle buffer of about this size, or a new one; too many idle ones are let go."""
+        """Return an idle buffer of about this size, or a new one; surplus idle buffers are freed."""
         idle: list[np.ndarray] = []
         with suppress(IndexError):
             while True:

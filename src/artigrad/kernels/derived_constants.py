@@ -1,4 +1,4 @@
-"""Runs `constants` and its adjoint for Params of one set (once, in f64) or one set per robot (in packs)."""
+"""Kernels of constants derived from Params, and their adjoints: for one shared set (in f64), or one set per robot (packed)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .devices import Device, Host
 
 
 def _effort(target: Target) -> int:
-    """Optimization level. With shared parameters these kernels run once per call, so that compile time dominates."""
+    """Return the optimization level. With shared parameters these kernels run once per call, so that compile time dominates."""
     return 0 if target.lanes == 1 else 3
 
 
 INPUTS: dict[str, ArgumentKind] = {"params": ROBOTS, "soft": SHARED, "work": WORK}
 
 
-def _making(a: dict[str, Any], features: Features) -> ConstantsContext:
+def _context(a: dict[str, Any], features: Features) -> ConstantsContext:
     """Arguments of `constants`, inside a kernel."""
     model, structure = Topology.take(a), SimpleNamespace(**{name: a.pop(name) for name in STRUCTURE})
     fields, bodies = Fields(structure.slots, a["params"]), Table(a["work"].memory, BODY, a["work"].start)
@@ -50,7 +50,7 @@ def _making(a: dict[str, Any], features: Features) -> ConstantsContext:
 @cache
 def _kernel(target: Target, features: Features) -> Kernel:
     def body(**a: Any) -> None:
-        constants(_making(a, features))
+        constants(_context(a, features))
 
     signature: dict[str, ArgumentKind] = {**TOPOLOGY, **STRUCTURE, **INPUTS, "out": PACKED}
     return Kernel("constants", body, signature, target, effort=_effort(target))
@@ -59,7 +59,7 @@ def _kernel(target: Target, features: Features) -> Kernel:
 @cache
 def _vjp_kernel(target: Target, features: Features) -> Kernel:
     def body(**a: Any) -> None:
-        m = _making(a, features)
+        m = _context(a, features)
         out_bar, bars = Constants(m.model, a["out_bar"], bars=True), Fields(m.structure.slots, a["params_bar"])
         constants_vjp(m._replace(out_bar=out_bar, bars=bars))
 
@@ -85,7 +85,7 @@ def _vjp_tangent_kernel(target: Target, features: Features) -> Kernel:
 
 
 def _one(target: Target) -> Target:
-    """The target for one shared set: a single robot in double precision."""
+    """Target for one shared set: a single robot in double precision."""
     return Target("f64", 1, target.native)
 
 
@@ -93,7 +93,7 @@ _known: WeakKeyDictionary[Model, dict[Kernel, Any]] = WeakKeyDictionary()
 
 
 def _bound(model: Model, kernel: Kernel, **scratch: int) -> Any:
-    """A kernel with the integers of a model in place; those of the host are kept as long as the model."""
+    """Return a kernel with the integers of a model bound, cached with the model."""
     own = _known.setdefault(model, {}) if kernel.target.cuda is None else {}
     if kernel not in own:
         own[kernel] = kernel.bind(**topology_arguments(model), **structure_arguments(model), **scratch)
@@ -101,8 +101,7 @@ def _bound(model: Model, kernel: Kernel, **scratch: int) -> Any:
 
 
 def constants_kernel(model: Model, target: Target, *, shared: bool, backward: bool) -> Any:
-    """The kernel that makes constants, or its adjoint, for one set or for one of each robot, with its scratch in place; all on
-    the device of the target."""
+    """Return the kernel that computes constants, or its adjoint, with scratch bound, on the device of the target."""
     one = _one(target) if target.cuda is None else replace(target, dtype="f64")
     kernel = (_vjp_kernel if backward else _kernel)(one if shared else target, Features(model.features))
     return _bound(model, kernel, work=_work(model), **({"out": constants_size(model)} if backward else {}))
@@ -112,7 +111,7 @@ def _work(model: Model) -> int:
     return (model.nb + 1) * BODY.size
 
 
-class _Making:
+class _ConstantsRun:
     """One run of a kernel of constants: for one shared set in f64 on the host, else for every robot on the device."""
 
     def __init__(
@@ -132,16 +131,16 @@ class _Making:
         self.inputs = {"params": self.sets(params.flat), "soft": self.here.array(np.array(options.constant_numbers))}
 
     def sets(self, flat: np.ndarray) -> Any:
-        """Parameters as the kernel takes them: one row, or one per robot."""
+        """Parameters as kernel argument: one row, or one per robot."""
         rows = np.atleast_2d(flat)
         return self.here.array(np.ascontiguousarray(np.broadcast_to(rows, (self.count, rows.shape[1]))))
 
     def room(self) -> Any:
-        """Memory for constants."""
+        """Return memory for constants."""
         return self.here.packed(self.kernel.packed_shape(self.count, constants_size(self.model)))
 
     def total(self, const_bar: Any) -> Any:
-        """Cotangents of constants, packed per robot, as the kernel takes them: their sum if the set is shared."""
+        """Return packed cotangents of constants as kernel argument: summed over robots if the set is shared."""
         if not self.shared:
             return const_bar
         total = self.device.total_packed(const_bar, self.batch)
@@ -150,7 +149,7 @@ class _Making:
         return packed
 
     def constants(self, out: Any) -> Any:
-        """Made constants, where kernels of steps read them."""
+        """Return computed constants on the device of the step kernels."""
         return self.device.array(out.reshape(-1)) if self.shared else out
 
     def gradient(self, out: Any) -> Params:
@@ -163,33 +162,35 @@ class _Making:
         )
 
 
-def prepare(params: Params, options: Options, batch: int, threads: int, device: Device) -> Any:
-    """The constants of `params` for kernels on a device: (n,) if shared, else packed."""
-    making = _Making(_kernel, params, options, batch, threads, device)
+def derive_constants(params: Params, options: Options, batch: int, threads: int, device: Device) -> Any:
+    """Return the constants of `params` for kernels on a device: (n,) if shared, else packed."""
+    making = _ConstantsRun(_kernel, params, options, batch, threads, device)
     out = making.room()
     making.run({}, out=out)
     return making.constants(out)
 
 
-def prepare_jvp(
+def derive_constants_jvp(
     params: Params, d_params: np.ndarray, options: Options, batch: int, threads: int, device: Device
 ) -> Any:
     """Return the tangent of the constants for the tangent of `params`."""
-    making = _Making(_tangent_kernel, params, options, batch, threads, device)
+    making = _ConstantsRun(_tangent_kernel, params, options, batch, threads, device)
     out = making.room()
     making.run({}, out=making.room(), d_out=out, d_params=making.sets(d_params))
     return making.constants(out)
 
 
-def prepare_vjp(params: Params, options: Options, batch: int, threads: int, device: Device, const_bar: Any) -> Params:
-    """The gradient of `params` from the cotangents of the constants, packed per robot; shared Params get their sum."""
-    making = _Making(_vjp_kernel, params, options, batch, threads, device)
+def derive_constants_vjp(
+    params: Params, options: Options, batch: int, threads: int, device: Device, const_bar: Any
+) -> Params:
+    """Return the gradient of `params` from the packed cotangents of the constants; summed over robots if shared."""
+    making = _ConstantsRun(_vjp_kernel, params, options, batch, threads, device)
     out = making.here.zeros(making.inputs["params"].shape)
     making.run({"out": constants_size(params.model)}, out_bar=making.total(const_bar), params_bar=out)
     return making.gradient(out)
 
 
-def prepare_vjp_jvp(
+def derive_constants_vjp_jvp(
     params: Params,
     d_params: np.ndarray | None,
     options: Options,
@@ -199,8 +200,8 @@ def prepare_vjp_jvp(
     const_bar: Any,
     d_const_bar: Any,
 ) -> Params:
-    """Return the tangent of that gradient for tangents of `params` and of the cotangents."""
-    making = _Making(_vjp_tangent_kernel, params, options, batch, threads, device)
+    """Return the tangent of the gradient of `params` for tangents of `params` and of the cotangents."""
+    making = _ConstantsRun(_vjp_tangent_kernel, params, options, batch, threads, device)
     moved = making.sets(np.zeros_like(params.flat) if d_params is None else d_params)
     first, out = (making.here.zeros(moved.shape) for _ in range(2))
     bars = {"out_bar": making.total(const_bar), "d_out_bar": making.total(d_const_bar)}

@@ -25,8 +25,12 @@ _WARP = 32
 
 
 class Host:
-    """NumPy arrays of one dtype, and the cores of this machine. lanes: robots of a batch that go side by side; native: whether
-    kernels are compiled."""
+    """CPU of this machine, with NumPy arrays of one dtype.
+
+    Args:
+        lanes: Robots per SIMD vector.
+        native: True if kernels are compiled.
+    """
 
     name = "cpu"
 
@@ -43,7 +47,7 @@ class Host:
         return batch > 1
 
     def together(self, batch: int) -> int:
-        """Number of robots that share one list of contacts."""
+        """Return the number of robots that share a contact buffer."""
         return self.target(batch).lanes
 
     # -- arrays ------------------------------------------------------------------------------------------------------
@@ -54,7 +58,7 @@ class Host:
         return np.zeros(shape, self.dtype)
 
     def packed(self, shape: tuple[int, ...]) -> Any:
-        """Memory for an array that the library lays out itself, uninitialised."""
+        """Return uninitialized memory for an array in internal layout."""
         return aligned(shape, self.dtype)
 
     def packed_zeros(self, shape: tuple[int, ...]) -> Any:
@@ -69,29 +73,29 @@ class Host:
         return np.broadcast_to(x, (batch, *x.shape))
 
     def total(self, x: Any) -> Any:
-        """The sum over the batch, which for one robot is that robot's own."""
+        """Return the sum over the batch."""
         return x[0] if len(x) == 1 else x.sum(0)
 
     def total_packed(self, x: Any, batch: int) -> np.ndarray:
-        """The sum over robots of a packed array (packs, n, lanes), in double precision."""
+        """Return the sum over robots of a packed array (packs, n, lanes), in double precision."""
         rows = x.transpose(0, 2, 1).reshape(-1, x.shape[1])[:batch]
         return rows.sum(0, dtype=np.float64)
 
     def array(self, host: np.ndarray) -> Any:
-        """An array of the host, here, in the dtype of this device."""
+        """Return a host array on this device, in its dtype."""
         return np.ascontiguousarray(host, self.dtype)
 
     def host(self, x: Any) -> np.ndarray:
-        """An array of this device as a NumPy array."""
+        """Return an array of this device as a NumPy array."""
         return np.asarray(x)
 
     # -- users' arrays -------------------------------------------------------------------------------------------------
     def working(self, arrays: Any) -> Any:
-        """A context in which the arrays of a call are worked with."""
+        """Context in which the arrays of a call are used."""
         return nullcontext()
 
     def settled(self) -> Any:
-        """A context in which things are made that later calls will read."""
+        """Context in which arrays are computed that later calls read."""
         return nullcontext()
 
     def holds(self, value: Any) -> bool:
@@ -103,7 +107,7 @@ class Host:
         raise NotImplementedError
 
     def given(self, x: Any) -> Any:
-        """A result as it goes to the user."""
+        """Return a result in the array type of the user."""
         return x
 
     def shown(self, x: Any) -> Any:
@@ -184,7 +188,7 @@ class Gpu:
         return x[0] if len(x) == 1 else self._sums.total(x, self.dtype)
 
     def total_packed(self, x: Any, batch: int) -> np.ndarray:
-        """Lanes past the end of the batch were never written and must be zero."""
+        """Return the sum over robots of a packed array; lanes after the end of the batch must be zero."""
         n, lanes = x.shape[1:]
         return self._sums.total(x, np.dtype(np.float64)).numpy().reshape(n, lanes).sum(1)
 
@@ -214,7 +218,7 @@ class Gpu:
         return self._arrays.foreign(self.gpu, name, value, self.dtype)
 
     def given(self, x: Any) -> Any:
-        """Also inside tuples and dictionaries."""
+        """Return a result in the array type of the user, also inside tuples and dictionaries."""
         if isinstance(x, self._arrays.DeviceArray):
             return x.given()
         if isinstance(x, tuple):
@@ -229,7 +233,7 @@ class Gpu:
         return x.given()
 
     def fingerprint(self, arrays: list[Any]) -> tuple[float, ...]:
-        """PyTorch counts changes of its tensors; those of other arrays go unseen."""
+        """Return the version counters of PyTorch tensors; changes of other arrays are not detected."""
         return tuple(_version(x.owner) for x in arrays)
 
     def finite(self, pieces: list[Any], batch: int) -> Any:
@@ -261,7 +265,7 @@ def _version(owner: Any) -> float:
 
 @cache
 def _finite_kernel(target: Target, count: int) -> Kernel:
-    """Kernel: 1 for robots all of whose numbers are finite, else 0."""
+    """Kernel that computes 1 for robots with finite values only, else 0."""
 
     def body(finite: Reals, **rest: Any) -> None:
         total = carry(0.0)
@@ -282,7 +286,7 @@ FEW = 10_000  # entries for which BLAS is the fastest, and wakes no threads
 
 
 def all_finite(x: np.ndarray) -> bool:
-    """True if no entry is NaN or infinite. A sum of squares decides without a temporary array, unless it overflows."""
+    """Return True if no entry is NaN or infinite, by a sum of squares without a temporary array, unless it overflows."""
     return isfinite(square(x)) or bool(np.isfinite(x).all())
 
 
@@ -297,12 +301,12 @@ def finite_rows(pieces: list[Any], batch: int) -> np.ndarray:
 
 
 def square(x: np.ndarray) -> float:
-    """The sum of squares, without a warning if it overflows."""
+    """Return the sum of squares, without a warning if it overflows."""
     return float(np.vdot(x, x) if x.size < FEW else np.einsum("i,i->", x.ravel(), x.ravel()))
 
 
 def by_place(x: np.ndarray) -> float:
-    """The sum of all entries, each times a number of its place."""
+    """Return the sum of all entries weighted by a value that depends on the index."""
     if x.size < FEW:
         return float(np.vdot(x, _ramp(x.size)))
     rows = x.reshape(len(x), -1)

@@ -1,4 +1,4 @@
-"""Kernel of a rollout under feedback about a reference: what iLQR tries, many lengths of a step side by side.
+"""Kernel of a rollout under linear feedback about a reference, for the line search of iLQR: one robot per step length.
 
 u[t] = clamp(u_ref[t] + share k[t] + K[t] (x (-) x_ref[t]), low, high),   x = (q, v, act) on the tangent space
 """
@@ -19,8 +19,10 @@ from .rollout import clear_status, get_state, put_state, report_status
 
 @cache
 def feedback_rollout(key: KernelKey) -> Kernel:
-    """Kernel of a closed-loop rollout: a number of controls, each held for `hold` steps, from row 0 of (q, v, act). States are
-    written to the next rows, controls to u."""
+    """Kernel of a closed-loop rollout: `steps` controls, each held for `hold` steps, from row 0 of (q, v, act).
+
+    States are written to the next rows, controls to u.
+    """
 
     def body(**a: Any) -> None:
         s, away = key.step(a), a["away"]
@@ -59,7 +61,7 @@ def feedback_rollout(key: KernelKey) -> Kernel:
 
 
 def _difference(s: Step, q_ref: Reals, out: Reals) -> None:
-    """out = q (-) q_ref"""
+    """Compute out = q (-) q_ref."""
 
     def number(a: Any, k: Any) -> None:
         out[k] = s.q[a] - q_ref[a]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..compiler import INT, ROBOTS, ArgumentKind, Kernel, TangentKernel, changes, copy, loop
+from ..compiler import INT, ROBOTS, ArgumentKind, Kernel, TangentKernel, copy, loop, tangents
 from ..physics.step import step
 from .jacobian import jacobian_kernel
 from .key import KernelKey, with_inputs
@@ -30,7 +30,7 @@ def _moving(kernel: Kernel, key: KernelKey, *more: str) -> TangentKernel:
 
 @cache
 def rollout_tangent_kernel(key: KernelKey) -> Kernel:
-    """Kernel: along a trajectory (q, v, act) of `steps` steps the changes d_q, d_v and d_act of its states, from row 0 on."""
+    """Kernel of the tangents d_q, d_v and d_act along a trajectory (q, v, act) of `steps` steps, from row 0 on."""
 
     def body(**a: Any) -> None:
         s = key.step(a)
@@ -40,7 +40,7 @@ def rollout_tangent_kernel(key: KernelKey) -> Kernel:
             normalized(s, s.q)
             step(with_inputs(s, t, a))
             for name, x, n in s.state:
-                copy(changes(x), changes(a[name]).shifted((t + 1) * n), n)
+                copy(tangents(x), tangents(a[name]).shifted((t + 1) * n), n)
 
     own: dict[str, ArgumentKind] = {"steps": INT, **dict.fromkeys((*key.state, "u"), ROBOTS)}
     return _moving(Kernel("rollout", body, key.signature() | own, key.target), key)

@@ -1,7 +1,7 @@
-"""The Jacobian of one step: the step once, then its adjoint for every direction of the next state.
+"""Jacobian of one step: the step once, then its adjoint for every direction of the next state.
 
-The adjoint at the solution leaves the factor, the contacts and the kinematics of the step as they are, so that all
-directions share them; others fill the workspace anew for each.
+The adjoint at the solution does not modify the factor, the contacts and the kinematics of the step, so that all directions
+share them. Other adjoints recompute the workspace for each direction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .key import KernelKey
 
 @cache
 def jacobian_kernel(key: KernelKey) -> Kernel:
-    """Kernel: A (n, n) and B (n, nu) of one step: dx' = A dx + B du on the tangent space, x = (q, v, act), n = 2 nv + na."""
+    """Kernel of A (n, n) and B (n, nu) of one step: dx' = A dx + B du on the tangent space, x = (q, v, act), n = 2 nv + na."""
 
     def body(**a: Any) -> None:
         s = key.step(a)

@@ -48,7 +48,7 @@ class KernelKey:
 
     @property
     def staged(self) -> KernelKey:
-        """Without what is a run-time argument, so that it does not compile anew."""
+        """Return the key without run-time arguments, which need no new compilation."""
         return replace(self, options=self.options.structure)
 
     @property
@@ -62,7 +62,7 @@ class KernelKey:
         return ("q", "v", "act") if self.features.has("activation") else ("q", "v")
 
     def signature(self, taped: bool = False) -> dict[str, ArgumentKind]:
-        """Arguments that all kernels of steps have: the model and its constants, dt, wrenches, constraints, scratch."""
+        """Return arguments common to all step kernels: model, constants, dt, wrenches, constraints, scratch."""
         return {
             **TOPOLOGY,
             "dt": REAL,
@@ -82,8 +82,10 @@ class KernelKey:
         return law_of(self.options).take(arguments, self.options, self.features) if self.contact else None
 
     def step(self, arguments: dict[str, Any]) -> Step:
-        """The Step inside a kernel, on the state and control of its scratch. Takes its arguments away; those of the kernel
-        itself stay, wrenches among them."""
+        """Return the Step inside a kernel, on the state and control of its scratch.
+
+        Its arguments are removed from `a`; those of the kernel itself, wrenches among them, remain.
+        """
         model, ws, dt = Topology.take(arguments), Workspace(arguments), arguments.pop("dt")
         options, features = self.options, self.features
         in_factor = damping_in_factor(options, features, law_of(options) if self.contact else None)
@@ -106,7 +108,7 @@ class KernelKey:
         )
 
     def bars(self, s: Step, const_bar: Reals | None) -> Bars:
-        """Cotangent buffers of the adjoint of a step."""
+        """Return the cotangent buffers of the adjoint of a step."""
         ws = s.ws
         const = None if const_bar is None else Constants(s.model, const_bar, bars=True)
         wrench, act = ws.wrench_bar if self.wrench else None, getattr(ws, "act_bar", None)
@@ -114,7 +116,7 @@ class KernelKey:
 
 
 def with_inputs(s: Step, t: Any, arguments: dict[str, Any]) -> Step:
-    """The step with the controls of time t, to be read many times; its wrenches, if there are any, go to their place."""
+    """Return the step with the controls of time t in a form for many reads, and its wrenches if there are any."""
     if s.wrench is not None:
         size = s.model.nb * 6
         copy(arguments["wrench"].shifted(t * size), s.wrench, size)

@@ -1,12 +1,12 @@
-"""A network in the loop, inside the kernel: rollouts under a multilayer perceptron, and back.
+"""Rollouts under a multilayer perceptron inside the kernel, and their adjoint.
 
     x_0 = (q, v, act),   x_{i+1} = f_i(W_i x_i + b_i),   u = x_L,   x_0' = step(x_0, u)
 
-Weights are the same for all robots. They lie in blocks of some neurons: biases first, then for every input the weights of the
-block; so the inner loop reads them in order, and an entry of x, a pack of robots, meets all weights of a block. Of one robot
-alone the neurons of a block go side by side. The adjoint uses the same product with the matrix transposed; slopes of
-activations follow from their values. For the cotangents of the weights, sums of z x^T over robots and steps, it leaves x and z
-of every layer.
+All robots share the weights. They are stored in blocks of neurons: biases, then for each input the weights of the block.
+The inner loop reads them in order, and an entry of x (a SIMD vector of robots) is multiplied with all weights of a block.
+For a single robot the neurons of a block form the SIMD vector. The adjoint uses the same product with the transposed
+matrix; derivatives of activations are computed from their values. For cotangents of the weights, sums of z x^T over robots
+and steps, x and z of every layer are stored.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ROOM = 64  # entries more than a layer has: whole blocks and whole packs are wri
 
 
 class Activation(NamedTuple):
-    """y = value(x), and dy/dx as slope(y)."""
+    """Activation function y = value(x), and dy/dx = slope(y)."""
 
     value: Callable[[Any], Any]
     slope: Callable[[Any], Any]
@@ -73,7 +73,7 @@ ACTIVATIONS = {
 
 
 class Shape(NamedTuple):
-    """Sizes of x_0 .. x_L and names of f_0 .. f_{L-1}."""
+    """Sizes of x_0 .. x_L and names of the activations f_0 .. f_{L-1}."""
 
     sizes: tuple[int, ...]
     activations: tuple[str, ...]
@@ -83,18 +83,18 @@ class Shape(NamedTuple):
         return range(len(self.activations))
 
     def counts(self, block: int) -> dict[str, int]:
-        """Arguments of the kernels: entries n0, n1, ... of each x, and how many blocks they make."""
+        """Return the kernel arguments: size n0, n1, ... of each x, and numbers of blocks."""
         blocks = {f"blocks{i}": -(-n // block) for i, n in enumerate(self.sizes)}
         return {f"n{i}": n for i, n in enumerate(self.sizes)} | blocks
 
     def work(self, backward: bool) -> dict[str, int]:
-        """Scratch: x of each layer, backward also z, its cotangent before the activation, and what comes to a held control."""
+        """Return scratch sizes: x of each layer; backward also its cotangent z and that of held controls."""
         held = {"held": self.sizes[-1]} if backward else {}
         return held | {f"{name}{i}": n + ROOM for name in ("xz" if backward else "x") for i, n in enumerate(self.sizes)}
 
 
 def block_of(target: Target) -> int:
-    """Neurons of a block in kernels for this target."""
+    """Return the number of neurons per block in kernels for this target."""
     return BLOCK_ALONE if _alone(target) else BLOCK
 
 
@@ -113,14 +113,14 @@ def packed_weights(W: np.ndarray, b: np.ndarray, dtype: np.dtype, block: int) ->
 
 # -- the network, staged -------------------------------------------------------------------------------------------------
 class _Layers:
-    """The network inside a kernel: a has its weights, sizes and scratch."""
+    """Network inside a kernel: weights, sizes and scratch are in the arguments a."""
 
     def __init__(self, activations: tuple[str, ...], alone: bool, a: dict[str, Any]):
         self.activations, self.last, self.a = activations, len(activations), a
         self.product = _product_alone if alone else _product
 
     def evaluate(self) -> Reals:
-        """x_L from x_0, which is there."""
+        """Compute x_L from x_0."""
         a = self.a
         for i, name in enumerate(self.activations):
             f, out = ACTIVATIONS[name].value, a[f"x{i + 1}"]
@@ -132,7 +132,7 @@ class _Layers:
         return a[f"x{self.last}"]
 
     def evaluate_vjp(self, u_bar: Reals) -> Reals:
-        """z_L = f'(x_L) u_bar,  z_i = f'(x_i) W_i^T z_{i+1};  z_0, the cotangent of x_0, has no activation"""
+        """Compute z_L = f'(x_L) u_bar,  z_i = f'(x_i) W_i^T z_{i+1}; z_0, the cotangent of x_0, has no activation."""
         a, slope = self.a, ACTIVATIONS[self.activations[-1]].slope
         for k in loop(a[f"n{self.last}"]):
             a[f"z{self.last}"][k] = slope(a[f"x{self.last}"][k]) * u_bar[k]
@@ -148,7 +148,7 @@ class _Layers:
 
 
 def _product(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any, Any], None]) -> None:
-    """finish(j, b_j + sum_k W_jk x_k) for every neuron j"""
+    """Call finish(j, b_j + sum_k W_jk x_k) for every neuron j."""
     for block in loop(blocks):
         start = block * ((inputs + 1) * BLOCK)
         sums = [carry(w[start + j]) for j in range(BLOCK)]
@@ -178,8 +178,10 @@ def _product_alone(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callabl
 # -- kernels -------------------------------------------------------------------------------------------------------------
 @cache
 def policy_rollout(shape: Shape) -> Callable[[KernelKey], Kernel]:
-    """Maker of the kernel: `steps` controls, each for `hold` steps, from row 0 of the state; states go to the next rows,
-    controls to u."""
+    """Return the maker of the kernel: `steps` controls, each held for `hold` steps, from row 0 of the state.
+
+    States are written to the next rows, controls to u.
+    """
     return lambda key: _policy_rollout(key, shape.activations)
 
 
@@ -219,12 +221,12 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
 
 @cache
 def policy_rollout_vjp(shape: Shape) -> Callable[[KernelKey], Kernel]:
-    """Maker of the adjoint: `length` controls, each for `hold` steps, whose states and controls u are given, from the last to
-    the first.
+    """Return the maker of the adjoint of `length` controls, each held for `hold` steps, from the last to the first.
 
-    Before each control the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay`.
-    Those of all states and controls (q_bars and the like) are added; u_bar is all that comes to the controls of each step. x
-    and z of every layer and control go to tape_x0, tape_z1, ...
+    States and controls are given. Before each control the cotangent of the state is clipped to the norm `clip`, if
+    `clipped`, and multiplied by `decay`. Cotangents of all states and controls (q_bars and the like) are added. u_bar is
+    the total cotangent of the controls of each step. x and z of every layer and control are written to tape_x0, tape_z1,
+    ...
     """
     return lambda key: _policy_rollout_vjp(key, shape.activations)
 
@@ -277,7 +279,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
 
 
 def _side_by_side(parts: list[tuple[str, Reals, Any]]) -> list[tuple[Any, str, Reals, Any]]:
-    """Parts of a state one after the other: where each begins, its name, where it is, its size."""
+    """Yield the parts of a state in order: first index, name, array, size."""
     out: list[tuple[Any, str, Reals, Any]] = []
     first: Any = 0
     for name, x, n in parts:

@@ -1,6 +1,6 @@
-"""Functions of one state as kernels: outputs, joint accelerations, inverse dynamics, mass matrix; each with its adjoint.
+"""Functions of one state as kernels, with adjoints: outputs, joint accelerations, inverse dynamics, mass matrix, sensors.
 
-A query reads (q, v, act, x) and fills `out`, all flat arrays per robot; x holds further inputs: controls, accelerations. Its
+A query reads (q, v, act, x) and writes `out`, all flat arrays per robot; x has further inputs: controls, accelerations. Its
 Step has x in place of the control, and constraints only if the query requires them; all damping is explicit.
 """
 
@@ -34,8 +34,16 @@ from .key import KernelKey
 
 @dataclass(frozen=True)
 class Query:
-    """A function of one state: its size, that of x, its staged forward and its staged adjoint (bars.u is that of x).
-    constrained: whether contacts and other rows act. sensors: whether it reads the sensors of the model."""
+    """Function of one state.
+
+    Attributes:
+        size: size(model) returns the length of `out`.
+        x_size: x_size(model) returns the length of x.
+        forward: Staged function.
+        vjp: Staged adjoint; bars.u is the cotangent of x.
+        constrained: True if constraint rows are active.
+        sensors: True if the query reads the sensors of the model.
+    """
 
     size: Callable[[Model], int]
     x_size: Callable[[Model], int]
@@ -45,7 +53,7 @@ class Query:
     sensors: bool = False
 
     def constrains(self, model: Model, options: Options) -> bool:
-        """True if contacts and other rows act on what is read of a model."""
+        """Return True if constraint rows are active for this model."""
         return self.constrained and (
             not self.sensors or sensor_features(model, law_of(options).impulses).acceleration_data
         )
@@ -73,7 +81,7 @@ def _acceleration_vjp(s: Step, out_bar: Reals) -> None:
 
 
 def _inverse(s: Step, out: Reals) -> None:
-    """out = M a + bias: armature is part of M; damping, springs and actuators are not part of the result."""
+    """Compute out = M a + bias. Armature is part of M; damping, springs and actuators are left out."""
     link_kinematics(s)
     inverse_dynamics(s, s.u, out)
     for i in loop(1, s.model.nl):
@@ -109,7 +117,7 @@ def _mass_matrix_vjp(s: Step, out_bar: Reals) -> None:
 
 
 def sensors_x_size(model: Model) -> int:
-    """Controls, time, and velocities of sites after the coming step."""
+    """Return the size of x: controls, time, and velocities of sites after the coming step."""
     return model.nu + 1 + 3 * model.ns
 
 
@@ -122,7 +130,7 @@ def _sensors_vjp(s: Step, out_bar: Reals) -> None:
 
 
 def _more(s: Step) -> tuple[Any, Reals | None]:
-    """Time, and velocities after the coming step, of what is beside the controls."""
+    """Return time and velocities after the coming step from x."""
     after = s.u.shifted(s.model.nu + 1) if s.sensors.features.after else None
     return s.u[s.model.nu], after
 
@@ -141,7 +149,7 @@ QUERIES = {
 
 
 def query_work(model: Model, options: Options, name: str) -> dict[str, int]:
-    """Scratch of a query and of its adjoint."""
+    """Return scratch sizes of a query and its adjoint."""
     query, nl = QUERIES[name], len(model.links.parent)
     factor: Any = "articulated" if query.constrains(model, options) else "sparse"
     work = Workspace.sizes(model, replace(options, factor=factor, integrator="euler"), True, False)
@@ -152,7 +160,7 @@ def query_work(model: Model, options: Options, name: str) -> dict[str, int]:
 
 
 def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
-    """The Step of a query, with its inputs in place."""
+    """Return the Step of a query with its inputs."""
     s = key.step(a)
     s = s.at(u=s.ws.x, damping_dt=0.0, implicit_terms=None)
     if s.constraints is not None:
@@ -168,7 +176,7 @@ def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
 
 @cache
 def query_kernel(key: KernelKey, name: str) -> Kernel:
-    """Kernel: out = query(state, x)"""
+    """Kernel of out = query(state, x)."""
 
     def body(**a: Any) -> None:
         s = _query_step(key, a)

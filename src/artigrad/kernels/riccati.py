@@ -1,10 +1,10 @@
-"""Kernel of the backward pass of iLQR: gains that minimize a quadratic cost of a linear motion, within limits of the controls.
+"""Kernel of the backward pass of iLQR: gains that minimize a quadratic cost of linear dynamics under control limits.
 
     Q = l + (A, B)^T V' (A, B),   k = argmin over the box of  Qu k + k Quu k / 2,   K = -Quu^-1 Qux on the free controls
     V = Qxx + K^T Quu K + K^T Qux + Qux^T K
 
-mu adds mu (A, B)^T (A, B) to Quu and Qux where gains are found: steps then keep near the reference (Tassa et al. 2012).
-Controls at a limit that push beyond it have no gain (Tassa et al. 2014); they are found by projected Gauss-Seidel.
+mu adds mu (A, B)^T (A, B) to Quu and Qux in the computation of gains, which limits the deviation from the reference (Tassa
+et al. 2012). Controls held at a limit have no gain (Tassa et al. 2014); they are determined by projected Gauss-Seidel.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SCRATCH = ("V", "v", "VA", "VB", "Qux", "Quu", "H", "Hx", "Qu", "k", "free", "L"
 
 
 def riccati_work(n: int, m: int) -> dict[str, int]:
-    """Sizes of the scratch for n numbers of the state and m controls."""
+    """Return scratch sizes for n state entries and m controls."""
     sizes = {"V": n * n, "v": n, "VA": n * n, "VB": n * m, "Qux": m * n, "Quu": m * m, "H": m * m, "Hx": m * n}
     return {name: max(sizes.get(name, m * m if name == "L" else m), 1) for name in SCRATCH}
 
 
 @cache
 def riccati(target: Target) -> Kernel:
-    """Kernel: `steps` steps from the last to the first; lx and lxx have a row more, of the last state."""
+    """Kernel of `steps` steps from the last to the first; lx and lxx have one more row, for the last state."""
 
     def body(**a: Any) -> None:
         n, m = a["n"], a["m"]
@@ -75,7 +75,7 @@ def riccati(target: Target) -> Kernel:
 
 
 def _start(a: dict[str, Any]) -> None:
-    """V and v of the last state."""
+    """Write V and v of the last state."""
     n, steps = a["n"], a["steps"]
     for i in loop(n):
         a["v"][i] = a["lx"][steps * n + i]
@@ -85,7 +85,7 @@ def _start(a: dict[str, Any]) -> None:
 
 
 def _dot(count: Any, x: Reals, x_at: Any, x_step: Any, y: Reals, y_at: Any, y_step: Any) -> Any:
-    """The sum over i of x[x_at + i x_step] y[y_at + i y_step]"""
+    """Return the sum over i of x[x_at + i x_step] y[y_at + i y_step]."""
     total = carry(0.0)
     for i in loop(count):
         total.value = total.value + x[x_at + i * x_step] * y[y_at + i * y_step]
@@ -93,7 +93,7 @@ def _dot(count: Any, x: Reals, x_at: Any, x_step: Any, y: Reals, y_at: Any, y_st
 
 
 def _expand(a: dict[str, Any]) -> None:
-    """Qu, Quu and Qux, without and (H, Hx) with mu."""
+    """Compute Qu, Quu and Qux, and with mu (H, Hx)."""
     n, m, A, B, V = (a[name] for name in ("n", "m", "A", "B", "V"))
     mu = a["mu"][0]
     for i in loop(n):
@@ -114,7 +114,7 @@ def _expand(a: dict[str, Any]) -> None:
 
 
 def _box(a: dict[str, Any]) -> None:
-    """k by projected Gauss-Seidel, and which controls are free."""
+    """Compute k by projected Gauss-Seidel, and the set of free controls."""
     m, H, k = a["m"], a["H"], a["k"]
     for j in loop(m):
         k[j], a["free"][j] = 0.0, 1.0
@@ -130,7 +130,7 @@ def _box(a: dict[str, Any]) -> None:
 
 
 def _gains(a: dict[str, Any]) -> None:
-    """k and K of the free controls by Cholesky's factor of their part of H."""
+    """Compute k and K of the free controls by the Cholesky factor of their part of H."""
     n, m, H, k, free = (a[name] for name in ("n", "m", "H", "k", "free"))
     _factor(a)
     for j in loop(m):  # -(Qu + H k of those at a limit)
@@ -152,7 +152,7 @@ def _gains(a: dict[str, Any]) -> None:
 
 
 def _factor(a: dict[str, Any]) -> None:
-    """L L^T = H on the free controls, the identity on the others."""
+    """Compute L with L L^T = H on the free controls and the identity on the others."""
     m, H, L, free = (a[name] for name in ("m", "H", "L", "free"))
     for j in loop(m):
         both = free[j]
@@ -170,7 +170,7 @@ def _factor(a: dict[str, Any]) -> None:
 
 
 def _solve(a: dict[str, Any]) -> None:
-    """y <- (L L^T)^-1 y"""
+    """Compute y <- (L L^T)^-1 y."""
     m, L, y = a["m"], a["L"], a["y"]
     for j in loop(m):
         y[j] = (y[j] - _dot(j, L, j * m, 1, y, 0, 1)) / L[j * m + j]
@@ -179,7 +179,7 @@ def _solve(a: dict[str, Any]) -> None:
 
 
 def _value(a: dict[str, Any]) -> None:
-    """V and v of this state; what the cost changes by under k."""
+    """Compute V and v of this state, and the change of cost under k."""
     n, m, A, k, K, Quu, Qux = (a[name] for name in ("n", "m", "A", "k", "gain", "Quu", "Qux"))
     first, second = a["gains"][0], a["gains"][1]
     for j in loop(m):

@@ -1,7 +1,7 @@
-"""Kernels of many steps, and back: one kernel runs a whole rollout of a pack of robots.
+"""Kernels of rollouts and their adjoints: all steps of a pack of robots in one call.
 
-A stretch is a number of steps of which the first state alone is kept. Where stretches are longer than one step (`strided`),
-the adjoint runs each of them again, inside the kernel.
+A stretch is a number of steps of which only the first state is kept. If stretches are longer than one step (`strided`), the
+adjoint runs each of them again inside the kernel.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ from .key import KernelKey, with_inputs
 
 @cache
 def rollout_kernel(key: KernelKey) -> Kernel:
-    """Kernel: `stretches` steps from row 0 of (q, v, act); the state after each goes to the next row. Strided: each is of
-    `length` steps."""
+    """Kernel of `stretches` steps from row 0 of (q, v, act); states are written to the next rows.
+
+    Strided: `stretches` of `length` steps each.
+    """
 
     def body(**a: Any) -> None:
         s = key.step(a)
@@ -102,7 +104,7 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
 
 
 def take_bars(s: Step, a: dict[str, Any]) -> None:
-    """The cotangent of the last state, and the health so far, at the start of an adjoint."""
+    """Load the cotangent of the last state and the health so far, at the start of an adjoint."""
     if s.constraints is not None:
         status, health = s.constraints.status, a["health"]
         status[0], status[1], status[2] = health[0], health[1], 0.0
@@ -111,7 +113,7 @@ def take_bars(s: Step, a: dict[str, Any]) -> None:
 
 
 def give_bars(s: Step, a: dict[str, Any]) -> None:
-    """The cotangent of the first state, and the health, at the end of it."""
+    """Store the cotangent of the first state and the health, at the end of an adjoint."""
     for name, bars, n in s.state_bars:
         copy(bars, a[f"{name}_bar"], n)
     if s.constraints is not None:
@@ -136,7 +138,7 @@ def condition_cotangent(s: Step, a: dict[str, Any]) -> None:
 
 
 def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
-    """The adjoint of step t, whose state is row j: cotangents of its controls and wrenches go to their places."""
+    """Run the adjoint of step t, whose state is row j; store cotangents of its controls and wrenches."""
     adjoint_of_step(s, j, t, a)
     nu, nw = s.model.nu, s.model.nb * 6
     copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
@@ -200,7 +202,7 @@ def normalized(s: Step, q: Reals) -> Reals:
 
 
 def at_row(s: Step, a: dict[str, Any], row: Any) -> Step:
-    """The step at a row of the states."""
+    """Return the step at a row of the states."""
     here = s.at(**{name: local(a[name].shifted(row * n), getattr(s.ws, name), n) for name, _, n in s.state})
     return here.at(q=normalized(s, here.q)) if target().tangents else here  # which are those of q/|q|
 
@@ -217,7 +219,7 @@ def put_state(s: Step, a: dict[str, Any], row: Any) -> None:
 
 
 def add_state_bars(s: Step, t: Any, a: dict[str, Any]) -> None:
-    """Add the cotangents that a loss has of state t."""
+    """Add the cotangents of a loss with respect to state t."""
     for name, bars, n in s.state_bars:
         add_bars(a[f"{name}_bars"].shifted(t * n), getattr(s.ws, name), bars, n)
 
@@ -228,7 +230,7 @@ def clear_status(s: Step) -> None:
 
 
 def report_status(s: Step, a: dict[str, Any]) -> None:
-    """The worst of all steps so far."""
+    """Update the worst status of all steps so far."""
     if s.constraints is not None:
         worst, status = a["status"], s.constraints.status
         worst[0], worst[1] = worse(worst[0], status[0]), maximum(worst[1], status[2])

@@ -42,7 +42,7 @@ def window(model: Model, params: Any, field: int, other: int) -> tuple[int, int]
 
 
 def check_windows(params: Params, measured: Iterable[tuple[int, int]] = ()) -> None:
-    """Refuse sizes with which a shape exceeds the window that its model was built with. measured: further pairs."""
+    """Raise InputError for sizes with which a shape exceeds the window of its model. measured: further pairs."""
     model, shapes = params.model, params.model.shapes
     if HEIGHT_FIELD not in shapes.kind or params.flat is model.params.flat:
         return
@@ -60,7 +60,7 @@ def check_windows(params: Params, measured: Iterable[tuple[int, int]] = ()) -> N
 
 
 def _check_base(params: Params, field: int) -> None:
-    """Refuse heights that are not above the base."""
+    """Raise InputError for heights that are not above the base."""
     first, rows, cols = params.model.shapes.grids[field]
     heights, base = params.height[..., first : first + rows * cols], params.shape_size[..., field, 2:]
     if (heights <= -base).any():

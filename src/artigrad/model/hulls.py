@@ -64,7 +64,7 @@ def _normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
 
 
 def _tetrahedron(points: np.ndarray) -> list[int] | None:
-    """Four points far apart, or None if all are in a plane."""
+    """Return four points far apart; None if all are in a plane."""
     size = float(np.ptp(points, axis=0).max())
     a = int(np.argmin(points[:, 0]))
     b = int(np.argmax(np.linalg.norm(points - points[a], axis=1)))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..arguments import is_number
 from ..errors import InputError, is_whole
-from ..kernels.derived_constants import prepare_vjp, prepare_vjp_jvp
+from ..kernels.derived_constants import derive_constants_vjp, derive_constants_vjp_jvp
 from ..kernels.forward_mode import TANGENTS
 from ..kernels.rollout import rollout_vjp_kernel
 from ..model.params import Params
@@ -280,7 +280,9 @@ class Cotangents:
         if self.const_bar is None:
             return None
         engine, inputs = self.engine, self.inputs
-        return prepare_vjp(inputs.params, engine.options, inputs.batch, engine.threads, self.device, self.const_bar)
+        return derive_constants_vjp(
+            inputs.params, engine.options, inputs.batch, engine.threads, self.device, self.const_bar
+        )
 
     def gradient(self) -> StepsGradient:
         """Return the gradient of all inputs."""
@@ -332,7 +334,7 @@ def vjp_tangent(
     params = None
     if with_params:
         setting = (engine.options, batch, engine.threads, engine.device)
-        params = prepare_vjp_jvp(inputs.params, d.params, *setting, back.const_bar, d_back.const_bar)
+        params = derive_constants_vjp_jvp(inputs.params, d.params, *setting, back.const_bar, d_back.const_bar)
     return StepsGradient(d_back.state_bar, d_back.u_bar, d_back.wrench_bar, params), back.health[:, 1]
 
 

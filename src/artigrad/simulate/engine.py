@@ -16,7 +16,12 @@ import numpy as np
 
 from ..compiler import Kernel
 from ..errors import ContactError, warn
-from ..kernels.derived_constants import prepare, prepare_jvp, prepare_vjp, prepare_vjp_jvp
+from ..kernels.derived_constants import (
+    derive_constants,
+    derive_constants_jvp,
+    derive_constants_vjp,
+    derive_constants_vjp_jvp,
+)
 from ..kernels.devices import Device, Host
 from ..kernels.forward_mode import TANGENTS, rollout_tangent_kernel
 from ..kernels.jacobian import jacobian_kernel
@@ -135,7 +140,7 @@ class Engine:
         if found is None:
             self.check(params)
             with self.device.settled():
-                made = prepare(params, self.options, batch, self.threads, self.device)
+                made = derive_constants(params, self.options, batch, self.threads, self.device)
             found = self._constants[key] = (params, made)  # the reference to params keeps its id unique
             while len(self._constants) > KEPT:
                 self._constants.popitem(last=False)
@@ -146,7 +151,9 @@ class Engine:
         found = {"const": self.constants(params, batch)}
         if d is not None and d.params is not None:
             with self.device.settled():
-                found["d_const"] = prepare_jvp(params, d.params, self.options, batch, self.threads, self.device)
+                found["d_const"] = derive_constants_jvp(
+                    params, d.params, self.options, batch, self.threads, self.device
+                )
         return found
 
     def check(self, params: Params) -> None:
@@ -596,9 +603,9 @@ class Engine:
         bound(count, self.threads, **self._query_arguments(state, x, params, d), **arguments, **found)
         params_bar, setting = None, (self.options, count, self.threads, device)
         if with_params and d is None:
-            params_bar = prepare_vjp(params, *setting, *const_bars)
+            params_bar = derive_constants_vjp(params, *setting, *const_bars)
         elif with_params and d is not None:
-            params_bar = prepare_vjp_jvp(params, d.params, *setting, *const_bars)
+            params_bar = derive_constants_vjp_jvp(params, d.params, *setting, *const_bars)
         first = "" if d is None else "d_"
         return QueryBars(State(*(found[first + k] for k in sizes)), found[f"{first}x_bar"], params_bar)
 

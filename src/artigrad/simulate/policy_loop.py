@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arguments import shown
 from ..errors import InputError
-from ..kernels.derived_constants import prepare_vjp
+from ..kernels.derived_constants import derive_constants_vjp
 from ..kernels.devices import all_finite
 from ..kernels.policy import ACTIVATIONS, Shape, block_of, packed_weights, policy_rollout, policy_rollout_vjp
 from ..model.params import Params
@@ -182,7 +182,9 @@ def policy_backward(
         back.segment(first, end, product)
     found = None
     if with_params:
-        found = prepare_vjp(params, engine.options, len(u), engine.threads, engine.device, back.extra["const_bar"])
+        found = derive_constants_vjp(
+            params, engine.options, len(u), engine.threads, engine.device, back.extra["const_bar"]
+        )
     layers = list(zip(back.W_bars, back.b_bars, strict=True))
     return PolicyBars(back.state_bar, back.u_bar, layers, found, back.health)
 

@@ -1,1 +1,1 @@
-"""The CUDA target of the staging layer: nothing but LLVM to compile and the driver library to run."""
+"""CUDA target of the staging compiler. It compiles with LLVM and runs with the driver library, without the CUDA toolkit."""

@@ -42,13 +42,13 @@ _now = _Now()
 
 
 def stream() -> int:
-    """The stream that work goes to now."""
+    """Return the stream of the current call."""
     return _now.stream
 
 
 @contextmanager
 def working(device: Device, default_stream: int, arrays: tuple[Any, ...]) -> Iterator[None]:
-    """Inside, work goes to PyTorch's current stream and memory comes from it, if any of the arrays is its own."""
+    """Context in which work uses PyTorch's current stream and allocator, if any of the arrays is a PyTorch tensor."""
     before = _now.stream, _now.torch
     torch = sys.modules.get("torch") if any(is_torch(x) for x in arrays) else None
     _now.torch = torch
@@ -61,8 +61,10 @@ def working(device: Device, default_stream: int, arrays: tuple[Any, ...]) -> Ite
 
 @contextmanager
 def settled(device: Device) -> Iterator[None]:
-    """Context for arrays that later calls on any stream read: they are written on the default stream, complete when the block
-    ends, and freed only when the device is idle."""
+    """Context for arrays that later calls on any stream read.
+
+    They are written on the default stream, complete when the block ends, and freed only when the device is idle.
+    """
     before = _now.stream, _now.torch, _now.settled
     _now.stream, _now.torch, _now.settled = 0, None, True
     try:
@@ -88,7 +90,7 @@ class _Lease:
         self._back.atexit = False
 
     def share(self) -> None:
-        """Another stream works with it as well: it goes back only when the device is idle."""
+        """Record the use by another stream: the memory is then freed only when the device is idle."""
         found = self._back.detach()
         if found is not None:
             _, free, (pointer, made_on, _), _ = found
@@ -105,7 +107,7 @@ class _Shadow:
 
 
 class DeviceArray:
-    """An array of numbers on a GPU. `stream` is the one on which they are made."""
+    """Array on a GPU. `stream` is the stream on which its values are computed."""
 
     __slots__ = ("__weakref__", "device", "dtype", "owner", "pointer", "shape", "stream", "strides")
 
@@ -147,7 +149,7 @@ class DeviceArray:
         return self.shape[0]
 
     def _shadow(self) -> np.ndarray:
-        """A host array with this address and shape, from which NumPy computes views. It must not be read."""
+        """Host array with this address and shape, from which NumPy computes views. It must not be read."""
         return np.asarray(_Shadow(self.pointer or 64, self.shape, self.strides, self.dtype))
 
     def _view(self, shadow: np.ndarray) -> DeviceArray:
@@ -155,7 +157,7 @@ class DeviceArray:
         return DeviceArray(self.device, place, shadow.shape, self.dtype, self.owner, shadow.strides, self.stream)
 
     def __getitem__(self, key: Any) -> DeviceArray:
-        """A view, by integers, slices, None and ...; as in NumPy, except that one entry is an array without axes."""
+        """Return a view, indexed by integers, slices, None and ... as in NumPy; a single entry has shape ()."""
         for k in key if isinstance(key, tuple) else (key,):
             if not (k is None or k is Ellipsis or isinstance(k, int | np.integer | slice)):
                 raise InputError("arrays on a GPU are indexed by integers and slices; use .numpy() or torch.as_tensor")
@@ -182,7 +184,7 @@ class DeviceArray:
         return out
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Copy numbers of the same shape here."""
+        """Copy an array of the same shape into a view."""
         to = self[key]
         source = value if isinstance(value, DeviceArray) else array(self.device, np.asarray(value, self.dtype))
         if source.shape != to.shape or source.dtype != to.dtype:
@@ -203,20 +205,20 @@ class DeviceArray:
             to._put(source.numpy())
 
     def _put(self, host: np.ndarray) -> None:
-        """Write numbers of the host to places that lie apart: what is between them is read and written back."""
+        """Write host values to a strided view: the enclosing bytes are read, modified and written back."""
         span, view = self._span()
         self.device.download(span, self.pointer, stream())
         view[...] = host
         self.device.upload(self.pointer, span, stream())
 
     def _span(self) -> tuple[np.ndarray, np.ndarray]:
-        """Memory of the host for all bytes from the first entry to the last, and this array's view of it."""
+        """Return host memory for all bytes from the first entry to the last, and the view of this array in it."""
         last = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
         span = np.empty(last + self.itemsize, np.uint8)
         return span, np.ndarray(self.shape, self.dtype, span, 0, self.strides)
 
     def numpy(self) -> np.ndarray:
-        """A copy on the host, once the work so far is done."""
+        """Return a copy on the host, after the work on its stream."""
         if self.size == 0:
             return np.empty(self.shape, self.dtype)
         span, view = self._span()
@@ -247,7 +249,7 @@ class DeviceArray:
         return dlpack.CUDA, self.device.number
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
-        """A capsule for a taker that works on `stream` (1 and None: the default one, -1: it does not matter)."""
+        """Return a DLPack capsule for a consumer on `stream` (1 and None: the default stream, -1: no synchronization)."""
         if stream != -1 and (0 if stream in (None, 1) else stream) != self.stream:
             self.device.synchronize(self.stream)
         return dlpack.lend(self, self.__dlpack_device__())
@@ -291,7 +293,7 @@ def _lies_in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) 
 
 @cache
 def _copy_rows(number: int, dtype: Any) -> Any:
-    """Kernel: rows of n numbers from one array to another."""
+    """Kernel that copies rows of n values from one array to another."""
 
     def body(source: Reals, destination: Reals, n: Any) -> None:
         copy(source, destination, n)
@@ -323,14 +325,14 @@ def zeros(device: Device, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArra
 
 
 def array(device: Device, host: np.ndarray) -> DeviceArray:
-    """A copy of an array of the host."""
+    """Return a copy of a host array."""
     out = empty(device, host.shape, host.dtype)
     device.upload(out.pointer, np.ascontiguousarray(host), stream())
     return out
 
 
 def broadcast(x: DeviceArray, batch: int) -> DeviceArray:
-    """`batch` times the same, without a copy."""
+    """Return `batch` copies of an array as a view, with stride 0."""
     return DeviceArray(x.device, x.pointer, (batch, *x.shape), x.dtype, x.owner, (0, *x.strides), x.stream)
 
 
@@ -342,7 +344,7 @@ def on_gpu(x: Any) -> bool:
 
 
 def wait_for(device: Device, x: DeviceArray) -> None:
-    """Let what was made on another stream be done before it is read on this one."""
+    """Make the current stream wait for the stream on which an array was computed."""
     if x.stream != stream() and not is_torch(x):  # PyTorch leaves the order of its streams to the user
         device.synchronize(x.stream)
         if isinstance(x.owner, _Lease):
@@ -350,7 +352,7 @@ def wait_for(device: Device, x: DeviceArray) -> None:
 
 
 def foreign(device: Device, name: str, x: Any, dtype: np.dtype) -> DeviceArray | None:
-    """An array on this GPU that another library made, without a copy; None for what is not on a GPU."""
+    """Return an array of another library on this GPU as a DeviceArray, without a copy; None for host arrays."""
     if not on_gpu(x):
         return None
     if isinstance(x, DeviceArray):

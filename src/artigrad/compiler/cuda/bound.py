@@ -1,4 +1,4 @@
-"""A kernel with part of its arguments in place, on a GPU. The counterpart of `staging.kernel.Bound`."""
+"""Kernel on a GPU with some arguments bound; the counterpart of `kernel.Bound`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _loaded: dict[tuple[Any, ...], tuple[Staged, Any]] = {}
 
 
 class CudaBound:
-    """Integers and lengths of scratch that are given here are compiled in; arrays of the host go to the device once."""
+    """Kernel with bound arguments.
+
+    Bound integers and scratch sizes are compiled in; bound host arrays are uploaded once.
+    """
 
     def __init__(self, kernel: Kernel, arguments: dict[str, Any]):
         assert kernel.target.cuda is not None
@@ -41,7 +44,7 @@ class CudaBound:
                     self._put(self._words, key, value, self._kept)
 
     def _load(self) -> tuple[Staged, Any]:
-        """The code for these sizes on this device; made once per process."""
+        """Return the code for these sizes on this device, loaded once per process."""
         key = (self.kernel, self.device, frozenset(self.given.items()), frozenset(self.among.items()))
         with _loading:
             found = _loaded.get(key)
@@ -64,27 +67,30 @@ class CudaBound:
                 words[slot + 1] = x.strides[0] // (x.itemsize * (WARP if kind == "packed" else 1))
 
     def threads(self, batch: int) -> tuple[int, int]:
-        """(blocks, threads per block) of a launch: no more than the device shall hold at a time, and a small batch on as
-        many multiprocessors as it has warps for. Workspace takes at most a share of the memory."""
+        """Return (blocks, threads per block) of a launch.
+
+        The number of threads is limited by the resident threads of the device and by the memory for their workspace. A
+        small batch is distributed over as many multiprocessors as it has warps.
+        """
         cuda, all_of_them = self.cuda, self.device.multiprocessors
         warps = min(-(-batch // WARP), max(1, self.device.total // SHARE // max(self.staged.chunk, 1)))
         block = min(cuda.block, -(-warps // all_of_them) * WARP)
         return min(-(-warps * WARP // block), all_of_them * max(1, cuda.threads // block)), block
 
     def workspace(self, batch: int) -> int:
-        """Bytes of it that a launch needs."""
+        """Return the number of workspace bytes of a launch."""
         grid, block = self.threads(batch)
         return grid * block // WARP * self.staged.chunk
 
     def words(self, arguments: dict[str, Any]) -> tuple[np.ndarray, list[Any]]:
-        """All arguments of a launch but the batch and its workspace, and arrays that they point to."""
+        """Return all arguments of a launch but batch and workspace, and the arrays that they point to."""
         words, keep = self._words.copy(), list[Any]()
         for key, value in arguments.items():
             self._put(words, key, value, keep)
         return words, keep
 
     def __call__(self, batch: int, threads: int, **rest: Any) -> None:
-        """Launch for `batch` robots. Arrays must stay until the work is done: memory comes back in the order of streams."""
+        """Launch the kernel for `batch` robots. Memory of the arrays is reused in stream order."""
         words, keep = self.words(rest)
         grid, block = self.threads(batch)
         words[0] = batch

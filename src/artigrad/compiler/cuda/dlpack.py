@@ -1,4 +1,4 @@
-"""DLPack, the protocol by which array libraries hand memory to each other: `DLManagedTensor` in a capsule, both ways."""
+"""DLPack, the protocol for sharing memory between array libraries: export and import of `DLManagedTensor` capsules."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _lent: dict[int, Any] = {}  # what others hold, by the address of its descriptio
 
 
 def _delete(address: int) -> None:
-    """The taker is done with the memory."""
+    """Deleter that the consumer of a capsule calls."""
     _lent.pop(address, None)
 
 
@@ -57,7 +57,7 @@ _deleter, _destructor = _callback(_delete), _callback(_drop)
 
 
 def lend(x: Any, device: tuple[int, int]) -> Any:
-    """A capsule for an array with pointer, shape, strides (bytes) and dtype; the array lives as long as it is in use."""
+    """Return a capsule for an array with pointer, shape, strides (bytes) and dtype; it keeps the array alive."""
     numbers = c_int64 * max(x.ndim, 1)
     shape, strides = numbers(*x.shape), numbers(*(s // x.itemsize for s in x.strides))
     managed = _Managed()
@@ -70,7 +70,7 @@ def lend(x: Any, device: tuple[int, int]) -> Any:
 
 
 class Borrowed(NamedTuple):
-    """An array that another library lends; `keep` holds it."""
+    """Imported array of another library; `keep` keeps it alive."""
 
     pointer: int
     shape: tuple[int, ...]

@@ -151,7 +151,7 @@ class Driver:
 
 @cache
 def driver() -> Driver:
-    """The driver of this machine."""
+    """Return the driver of this machine."""
     names = ["nvcuda.dll"] if sys.platform == "win32" else ["libcuda.so.1", "libcuda.so"]
     for name in names:
         try:
@@ -166,7 +166,7 @@ def driver() -> Driver:
 
 
 class Function(NamedTuple):
-    """A kernel on a device."""
+    """Kernel loaded on a device."""
 
     handle: int
     module: int
@@ -175,7 +175,7 @@ class Function(NamedTuple):
 
 
 class Device:
-    """One GPU in its primary context."""
+    """GPU and its primary context."""
 
     def __init__(self, number: int):
         self.number, self.call = number, driver()
@@ -215,7 +215,7 @@ class Device:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """The context of this device for the calls inside, whatever the thread had before."""
+        """Context manager that makes the context of this device current, and restores the previous one."""
         self.call("cuCtxPushCurrent_v2", self._context)
         try:
             yield
@@ -233,7 +233,7 @@ class Device:
         return pool
 
     def allocate(self, size: int, stream: int) -> int:
-        """The address of `size` bytes, for work on `stream`."""
+        """Return the address of `size` bytes of new memory for work on `stream`."""
         out, doing = c_uint64(), f"asking for {size / 1e6:.1f} MB on {self.name}"
         with self.current():
             if self._pool is None:
@@ -243,8 +243,10 @@ class Device:
         return out.value
 
     def free(self, pointer: int, stream: int, wait: bool = False) -> None:
-        """Give memory back once the work that stands on `stream` now is done; with `wait`, that on all streams. Never fails:
-        it runs in finalisers."""
+        """Free memory after the work issued so far on `stream`, or with `wait` on all streams.
+
+        It never raises, because finalizers call it.
+        """
         if self.call.attempt("cuCtxPushCurrent_v2", self._context):
             return
         if wait:
@@ -256,7 +258,7 @@ class Device:
         self.call.attempt("cuCtxPopCurrent_v2", byref(c_void_p()))
 
     def used(self) -> int:
-        """Bytes in use from `allocate`; -1 if they are not counted."""
+        """Bytes allocated by `allocate`; -1 if they are not counted."""
         if self._pool is None:
             return -1
         out = c_uint64()
@@ -265,26 +267,26 @@ class Device:
         return out.value
 
     def trim(self) -> None:
-        """Give idle memory back to the system."""
+        """Release unused memory of the pool to the system."""
         if self._pool is not None:
             with self.current():
                 self.call("cuMemPoolTrimTo", self._pool, 0)
 
     def memory(self) -> tuple[int, int]:
-        """(free, total) bytes of the device."""
+        """Return (free, total) bytes of the device."""
         free, total = c_size_t(), c_size_t()
         with self.current():
             self.call("cuMemGetInfo_v2", byref(free), byref(total))
         return free.value, total.value
 
     def upload(self, pointer: int, host: np.ndarray, stream: int) -> None:
-        """Copy a contiguous array to the device; the array may go away at once."""
+        """Copy a contiguous host array to the device; the host array may be freed at once."""
         if host.nbytes:
             with self.current():
                 self.call("cuMemcpyHtoDAsync_v2", pointer, host.ctypes.data, host.nbytes, stream, doing="copying in")
 
     def download(self, host: np.ndarray, pointer: int, stream: int) -> None:
-        """Fill a contiguous array from the device, after the work that stands on `stream`."""
+        """Copy device memory to a contiguous host array, after the work on `stream`."""
         if host.nbytes:
             with self.current():
                 self.call("cuMemcpyDtoHAsync_v2", host.ctypes.data, pointer, host.nbytes, stream, doing="copying out")
@@ -296,7 +298,7 @@ class Device:
                 self.call("cuMemcpyDtoDAsync_v2", to, source, size, stream)
 
     def clear(self, pointer: int, size: int, stream: int) -> None:
-        """All bytes zero."""
+        """Set memory to zero bytes."""
         if size:
             with self.current():
                 self.call("cuMemsetD8Async", pointer, 0, size, stream)
@@ -306,7 +308,7 @@ class Device:
             self.call("cuStreamSynchronize", stream, doing="waiting for the GPU")
 
     def pinned(self, size: int) -> int:
-        """The address of memory of the host that the device copies to without anyone waiting; it stays for good."""
+        """Return the address of page-locked host memory for asynchronous copies; it is never freed."""
         out, on_all_devices = c_void_p(), 1
         with self.current():
             self.call("cuMemHostAlloc", byref(out), size, on_all_devices, doing="asking for memory of the host")
@@ -322,7 +324,7 @@ class Device:
 
     # -- streams and time ------------------------------------------------------------------------------------------
     def new_stream(self) -> int:
-        """A stream that does not wait for the default one."""
+        """Return a new stream that does not synchronize with the default one."""
         out, not_blocking = c_void_p(), 1
         with self.current():
             self.call("cuStreamCreate", byref(out), not_blocking)
@@ -334,7 +336,7 @@ class Device:
 
     @contextmanager
     def timed(self, stream: int = 0) -> Iterator[list[float]]:
-        """Milliseconds that the work issued inside takes on the device; in the list when the block has ended."""
+        """Context manager that measures the device time of the work issued inside, ms; appended to the list at its end."""
         events, took, out = (c_void_p(), c_void_p()), c_float(), list[float]()
         with self.current():
             for event in events:
@@ -352,7 +354,7 @@ class Device:
 
     # -- code ------------------------------------------------------------------------------------------------------
     def load(self, staged: Staged, registers: int = 0, effort: int = 2) -> Function:
-        """Load a kernel onto the device; see `staging.Cuda`. The PTX and the machine code are cached on disk."""
+        """Load a kernel onto the device; see `Cuda`. PTX and machine code are cached on disk."""
         folder = disk.folder()
         text = ptx(staged.ir, self.capability, effort, folder)
         about = "\0".join((text, self.name, str(self.capability), str(self.driver_version), str(registers)))
@@ -370,7 +372,7 @@ class Device:
             return found
 
     def _link(self, text: str, registers: int) -> bytes:
-        """Machine code of some PTX, by the driver's compiler."""
+        """Return the machine code of PTX, compiled by the driver."""
         source = text.encode() + b"\0"
         log = ctypes.create_string_buffer(1 << 14)
         options = {_JIT_ERROR_LOG: ctypes.addressof(log), _JIT_ERROR_LOG_BYTES: len(log)}
@@ -394,7 +396,7 @@ class Device:
             self.call.attempt("cuLinkDestroy", state)
 
     def _open(self, code: bytes, name: str, fails: bool = True) -> Function | None:
-        """The function in some machine code; None for stored code that this driver does not take."""
+        """Load machine code; return None for cached code that this driver rejects."""
         module, handle = c_void_p(), c_void_p()
         if not fails and self.call.attempt("cuModuleLoadData", byref(module), code):
             return None
@@ -410,7 +412,7 @@ class Device:
         return Function(int(handle.value or 0), int(module.value or 0), *found)
 
     def launch(self, function: Function, grid: int, block: int, words: np.ndarray, stream: int) -> None:
-        """Run a kernel; `words` are its arguments, 64 bits each. They are copied before this returns."""
+        """Run a kernel; `words` are its arguments, 64 bits each, copied before this returns."""
         start = words.ctypes.data
         places = (c_void_p * len(words))(*range(start, start + 8 * len(words), 8))
         with self.current():
@@ -427,5 +429,5 @@ def _open_device(number: int, process: int) -> Device:
 
 
 def device(number: int) -> Device:
-    """The GPU with this number, opened once per process."""
+    """Return the GPU with this index, opened once per process."""
     return _open_device(number, os.getpid())

@@ -1,4 +1,4 @@
-"""Compilation of LLVM IR to PTX by LLVM's NVPTX back end. It needs neither a GPU nor the CUDA toolkit."""
+"""Compilation of LLVM IR to PTX with the NVPTX back end of LLVM. It needs neither a GPU nor the CUDA toolkit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARCHITECTURES = {(7, 0): 60, (7, 5): 63, (8, 0): 70, (8, 6): 71, (8, 9): 78, (9,
 
 
 def architecture(capability: tuple[int, int]) -> tuple[str, str]:
-    """LLVM's names of the newest architecture that runs on a device of this capability, and of its PTX version."""
+    """Return LLVM's names of the newest architecture that a device of this capability supports, and of its PTX version."""
     best = max(c for c in ARCHITECTURES if c <= capability)
     return f"sm_{best[0]}{best[1]}", f"+ptx{ARCHITECTURES[best]}"
 
@@ -30,7 +30,7 @@ def _initialise() -> None:
 
 
 def ptx(ir: str, capability: tuple[int, int], effort: int, folder: Path | None) -> str:
-    """The PTX of a module, kept on disk."""
+    """Return the PTX of a module, cached on disk."""
     cpu, features = architecture(capability)
     key = hashlib.sha256("\0".join((ir, cpu, features, str(effort), VERSION)).encode()).hexdigest()
     stored = disk.read(folder, key)
@@ -42,8 +42,11 @@ def ptx(ir: str, capability: tuple[int, int], effort: int, folder: Path | None) 
 
 
 def _generate(ir: str, cpu: str, features: str, effort: int) -> str:
-    """Few passes, as for the CPU. Loops stay loops: the code of a step must stay in the instruction cache. LLVM's own
-    level 1 also moves what it can out of loops, and the assembler then runs out of registers."""
+    """Optimize with few passes and generate PTX.
+
+    Loops are not unrolled, so that the code of a step fits into the instruction cache. LLVM's level 1 also hoists values
+    out of loops, which exceeds the available registers.
+    """
     _initialise()
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=features, opt=effort)
     module = llvm.parse_assembly(f'target triple = "{TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n{ir}')

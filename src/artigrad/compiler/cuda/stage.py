@@ -1,12 +1,12 @@
-"""Staging for CUDA: one robot per thread, workspace in rows of 32 numbers, one per thread of a warp.
+"""Staging for CUDA: one robot per thread, workspace in rows of 32 values, one per thread of a warp.
 
-Thread `t` takes the robots t, t + threads, t + 2 threads, ... so that workspace is needed for the threads that run, not
-for the batch. Entry k of a scratch array of thread t lies at  warp(t) * chunk + row(k) * 32 + lane(t): the threads of a
-warp touch neighbouring words, and the distance from entry to entry is known while compiling.
+Thread `t` processes the robots t, t + threads, t + 2 threads, ..., so that workspace is allocated per running thread, not
+per robot. Entry k of a scratch array of thread t is at  warp(t) * chunk + row(k) * 32 + lane(t): the threads of a warp
+access consecutive words, and offsets between entries are compile-time constants.
 
-Sizes that are given when a kernel is bound (links, contacts, lengths of scratch) are compiled in, and branches on tables of
-integers (kinds of joints, of pairs) only have the cases that the model has; what is given when a kernel is called is an
-argument. Integers have 32 bits, except where a robot's place in the user's arrays is found.
+Sizes that are given when a kernel is bound (links, contacts, scratch sizes) are compiled in, and branches on integer tables
+(kinds of joints, of pairs) only have the cases of the model. Values that are given when a kernel is called are arguments.
+Integers have 32 bits, except the offsets of a robot in the user's arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPECIAL = "declare i32 @llvm.nvvm.read.ptx.sreg.{}.x()"
 
 
 class ThreadEmitter(Emitter):
-    """Writes the body of one thread."""
+    """Emitter of the body of one thread."""
 
     def __init__(self, dtype: str):
         super().__init__(dtype, 1, fused=True)
@@ -38,7 +38,7 @@ class ThreadEmitter(Emitter):
         self.apart = True
 
     def robots(self) -> Iterator[Int]:
-        """The robots of this thread."""
+        """Iterate over the robots of this thread."""
         step = Int("%at.threads", self.scope)
         return self._while(
             Int("%at.thread", self.scope),
@@ -47,7 +47,7 @@ class ThreadEmitter(Emitter):
         )
 
     def far(self, pointer: str, entry: str, index: str, stride: str) -> str:
-        """The address of entry index * stride, in 64 bits."""
+        """Return the address of entry index * stride, computed in 64 bits."""
         wide = self.pure(f"zext i32 {index} to i64")
         return self.pure(
             f"getelementptr {entry}, {self.pointer} {pointer}, i64 {self.pure(f'mul i64 {wide}, {stride}')}"
@@ -56,8 +56,12 @@ class ThreadEmitter(Emitter):
 
 @dataclass(frozen=True)
 class Staged:
-    """The code of a kernel and how to call it: `parameters` are (name, type) in order, one 64-bit word each; `chunk` is the
-    number of bytes of workspace that 32 threads share."""
+    """Code of a kernel and its calling convention.
+
+    Attributes:
+        parameters: (name, type) in order, one 64-bit word each.
+        chunk: Workspace bytes shared by 32 threads.
+    """
 
     name: str
     ir: str
@@ -66,7 +70,7 @@ class Staged:
 
 
 def stage(kernel: Kernel, given: dict[str, int], among: dict[str, frozenset[int]]) -> Staged:
-    """The code of a kernel, with the sizes `given` and tables of integers whose values are `among` those."""
+    """Return the code of a kernel for the sizes `given` and integer tables whose values are in `among`."""
     e = ThreadEmitter(kernel.target.dtype)
     offsets, chunk = _lay_out(kernel, given, e)
     parameters = [("at.batch", "i32"), ("at.work", e.pointer)]
@@ -105,7 +109,7 @@ def wrap(
     setup: list[str],
     scratch: list[tuple[str, str]],
 ) -> str:
-    """The function around a thread's code: which thread it is, its arguments, and pointers that do not alias."""
+    """Return the kernel function around the code of a thread: thread index, arguments, and pointers without aliases."""
     inner = [("at.thread", "i32"), ("at.threads", "i32"), *parameters, *scratch]
     own = ", ".join(f"{t} noalias %{n}" if t == e.pointer else f"{t} %{n}" for n, t in inner)
     passed = ", ".join(f"{t} %{n}" for n, t in inner)

@@ -1,7 +1,7 @@
-"""Sums over robots, in an order that depends on the shape alone: the same bits in every run and on every GPU.
+"""Sums over the batch in an order that depends on the shape alone: the same bits in every run and on every GPU.
 
-Rows are summed in stretches of `STRETCH`, one thread per stretch and column, in double precision; then the sums of the
-stretches likewise, until one row is left.
+Blocks of `STRETCH` rows are summed by one thread per block and column, in double precision. The sums of the blocks are
+summed in the same way until one row is left.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ELEMENT = {8: "double", 4: "float"}
 
 
 def total(x: DeviceArray, dtype: np.dtype) -> DeviceArray:
-    """x.sum(0) of an array whose rows x[i] are contiguous, as `dtype`."""
+    """Return x.sum(0) as `dtype`, for an array whose rows x[i] are contiguous."""
     rows, shape = len(x), x.shape[1:]
     while True:
         columns, left = x.size // rows, -(-rows // STRETCH)
@@ -55,7 +55,7 @@ def _loaded(number: int, size: int, out_size: int) -> tuple[Staged, Any]:
 
 
 def stage_total(size: int, out_size: int) -> Staged:
-    """Kernel: out[s, j] = sum of source[r, j] over the rows r of stretch s; numbers of `size` bytes to `out_size` bytes."""
+    """Stage the kernel out[s, j] = sum of source[r, j] over the rows r of block s; item sizes: `size`, `out_size` bytes."""
     e = ThreadEmitter("f64")
     source, made = _ELEMENT[size], _ELEMENT[out_size]
     parameters = [("at.batch", "i32"), ("source", e.pointer), ("stride", "i64")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import artigrad.physics.step  # noqa: F401  registers every pair of the physics
-from artigrad.compiler import PAIRS
+from artigrad.compiler import VJP_RULES
 from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.struct import flatten, unflatten
 from artigrad.compiler.values import staging_on
@@ -191,7 +191,7 @@ def bars_of(x):
 
 def check(name, target, seed):
     """Run all checks at one draw; return the choices of the selects of forward and adjoint."""
-    forward, vjp = PAIRS[name]
+    forward, vjp = VJP_RULES[name]
     hints = typing.get_type_hints(forward)
     out_kind = hints.pop("return")
     rng = np.random.default_rng(seed)
@@ -236,7 +236,7 @@ def check(name, target, seed):
     return [*chosen, *chosen_back]
 
 
-@pytest.mark.parametrize("name", sorted(PAIRS))
+@pytest.mark.parametrize("name", sorted(VJP_RULES))
 def test_adjoint_of_a_pair(name, target):
     seen = None
     for seed in range(MOST_SEEDS):
@@ -253,7 +253,7 @@ def test_every_adjoint_of_the_leaves_is_registered():
     import inspect
     import sys
 
-    registered = {pair.vjp for pair in PAIRS.values()}
+    registered = {rule.vjp for rule in VJP_RULES.values()}
     for name, module in sorted(sys.modules.items()):
         if not name.startswith(
             ("artigrad.physics.spatial", "artigrad.physics.collision", "artigrad.physics.constraints.hard")
@@ -277,4 +277,4 @@ def test_register_is_complete():
     transform.to_child transform.to_parent transform.force_to_parent transform.force_to_child transform.compose
     transform.invert inertia.momentum inertia.shift inertia.inertia_at_origin inertia.articulated_apply
     inertia.articulated_outer"""
-    assert set(wanted.split()) <= set(PAIRS)
+    assert set(wanted.split()) <= set(VJP_RULES)
