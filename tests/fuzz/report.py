@@ -23,13 +23,15 @@ and the table says why.
 """
 
 
-def report(counts, findings, minutes, seed):
-    """Of the counts and findings of `run`."""
+def report(counts, findings, minutes, seed, processes=1):
+    """Page of the counts and findings of `run_processes`."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True
     ).stdout.strip()
     lines = [HEAD, f"- date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"]
-    lines += [f"- minutes: {minutes:g}, seed {seed}", f"- cores: {os.cpu_count()}, {host.name}"]
+    share = f"{processes} processes of {minutes:g}, seeds {seed} to {seed + processes - 1}"
+    lines += [f"- minutes: {f'{minutes:g}, seed {seed}' if processes == 1 else share}"]
+    lines += [f"- cores: {os.cpu_count()}, {host.name}"]
     versions = f"python {platform.python_version()}, mujoco {mujoco.__version__}, artigrad {ag.__version__}"
     lines += [f"- {versions} ({commit or 'no commit'})"]
     lines += [f"- findings: **{len(findings) or 'none'}**", ""]

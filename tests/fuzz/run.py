@@ -1,7 +1,10 @@
-"""Draws cases and checks them, for a number of minutes or of cases."""
+"""Random cases drawn and checked, for a number of minutes or of cases."""
 
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 
@@ -29,6 +32,18 @@ def run(seed, *, minutes=float("inf"), themes=None, per_theme=PER_THEME, checks=
                     findings.append(f"seed {seed}, theme {k}, case {j}, {name}: {wrong}\n{small.code()}")
                     tell(findings[-1] + "\n")
         k += 1
+    return counts, findings
+
+
+def run_processes(seed, processes, *, minutes, checks=tuple(CHECKS)):
+    """Counts and findings of `run` in several processes, with the seeds from `seed` on."""
+    if processes == 1:
+        return run(seed, minutes=minutes, checks=checks)
+    counts, findings = Counter(), []
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for found in pool.map(partial(run, minutes=minutes, checks=checks), range(seed, seed + processes)):
+            counts += found[0]
+            findings += found[1]
     return counts, findings
 
 
