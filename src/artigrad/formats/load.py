@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from ..arguments import checked_model
+from ..arguments import checked
 from ..errors import ModelError
 from ..model.model import Model
 
 
-@checked_model
+@checked
 def load(
     source: str | Path | Any,
     *,

@@ -67,7 +67,7 @@ class Ball(Task):
     iterations = {"adam": 150, "sgd": 300, "lbfgs": 150, "cma-es": 600}
 
     def __init__(self, *, dt: float = 0.01, seconds: float = 5.0):
-        self.sim = Simulator(thrown(), dt=dt, **self.contact)
+        self.sim = Simulator(thrown(), dt=dt, law=self.contact_law)
         self.steps = round(seconds / dt)
         self.initial = self.sim.reset()
         self.upper = np.full(6, 20.0)

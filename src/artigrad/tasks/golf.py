@@ -86,7 +86,7 @@ class Golf(Task):
     def __init__(self, target: Any = None, *, steps: int = 1000):
         self.goal_position = np.array(self.target if target is None else target, dtype=float)
         self.steps = steps
-        self.sim = Simulator(club(self.goal_position), dt=1e-3, **self.contact)
+        self.sim = Simulator(club(self.goal_position), dt=1e-3, law=self.contact_law)
         self.initial = self.sim.reset("home")
         self.upper = np.full(2 * steps, 200.0)  # bounds, N m, far beyond solutions
         self.lower = -self.upper

@@ -102,7 +102,7 @@ class Racecar(Task):
         self.steps = steps
         model = car(float(self.goal_position[0]))
         self.floor = model.shape("floor")
-        self.sim = Simulator(model, dt=1e-3, **self.contact)
+        self.sim = Simulator(model, dt=1e-3, law=self.contact_law)
         self.initial = self.sim.reset("home")
         self.lower, self.upper = np.array([0.0]), np.array([1.0])
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..model.options import HardOptions, LawOptions, SoftOptions
 from ..model.state import State
 from ..optimize.problem import check_loss
 from ..simulate.results import Gradient, Trajectory
@@ -59,9 +60,9 @@ class Task(ABC):
     upper: np.ndarray
 
     @property
-    def contact(self) -> dict[str, Any]:
-        """Options of contact of the Simulator: the law, and under the hard one the softness of the published experiments."""
-        return {"law": self.law} | ({"softness": 0.0, "absolute_softness": 1e-6} if self.law == "hard" else {})
+    def contact_law(self) -> LawOptions:
+        """Contact law of the Simulator; the hard one has the softness of the published experiments."""
+        return HardOptions(softness=0.0, absolute_softness=1e-6) if self.law == "hard" else SoftOptions()
 
     @abstractmethod
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:

@@ -135,7 +135,7 @@ class Throw(Task):
 
     def __init__(self, target: Any = None):
         self.goal_position = np.array(self.target if target is None else target, dtype=float)
-        self.sim = Simulator(self.model(), dt=self.dt, **self.contact)
+        self.sim = Simulator(self.model(), dt=self.dt, law=self.contact_law)
         self.initial = self.sim.reset("home")
         self.hold = self.sim.inverse_dynamics(self.initial, np.zeros(self.sim.model.nv))[ARM]
         self.lower, self.upper = (np.tile(side * MOST - self.hold, self.steps) for side in (-1, 1))
