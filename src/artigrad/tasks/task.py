@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..model.options import HardOptions, LawOptions, SoftOptions
+from ..model.options import HardOptions, SoftOptions
 from ..model.state import State
 from ..optimize.problem import check_loss
 from ..simulate.results import Gradient, Trajectory
@@ -60,7 +60,7 @@ class Task(ABC):
     upper: np.ndarray
 
     @property
-    def contact_law(self) -> LawOptions:
+    def contact_law(self) -> SoftOptions | HardOptions:
         """Contact law of the Simulator; the hard one has the softness of the published experiments."""
         return HardOptions(softness=0.0, absolute_softness=1e-6) if self.law == "hard" else SoftOptions()
 
