@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 import artigrad as ag
 from artigrad.cli import app
 
+from ..searches import dead_rows
+
 ARM = """<mujoco><option timestep="0.002"/><worldbody><geom name="floor" type="plane" size="5 5 .1"/>
 <body name="post"><joint name="turn" axis="0 0 1" armature=".1"/>
  <geom name="base" type="capsule" fromto="0 0 0 0 0 .1" size=".027" mass="3" {idle}/>
@@ -74,3 +76,9 @@ def test_a_tendon_has_entries_for_the_joints_that_change_its_length():
         after = ag.Simulator(model).step(ag.State(*STATE))
     mujoco.mj_step(m, d)
     np.testing.assert_allclose(after.v, d.qvel, rtol=1e-9)
+
+
+def test_the_lever_of_rounding_is_that_of_the_shapes_not_of_the_point():
+    """A ball whose contact is nearly at the origin of its tree, on a floor and an axis that are parallel but for rounding."""
+    _, _, texts, state = dead_rows.draw(np.random.default_rng((77, 4)), 4)
+    assert dead_rows.check(texts, state) is None

@@ -161,7 +161,8 @@ def _add_contact(
             for name in family.friction_names:
                 setattr(row, name, select(r < 0.0, getattr(row, name), 0.0))
         if problem.has("stiff"):
-            name_pair(s, k, drop_immovable_contact(s, family, n, row, pair.g))
+            size = s.const.shape[problem.a[k]].radius + s.const.shape[problem.b[k]].radius
+            name_pair(s, k, drop_immovable_contact(s, family, n, row, pair.g, size))
         damped = _damped(s, k, _velocity(s, family, n, row, k))
         spring = Vec3(soft.k * d * r, 0.0, 0.0)
         row.ref = -damped - (Six(spring, Vec3.zero()) if family is WRENCH else spring)

@@ -6,7 +6,9 @@ its Jacobian is rounding error, its force 1e18 N, and their product a wrong acce
 has no effect, so it gets D = 0.
 
 Whether joints move a row is measured by a probe: joint velocities without special ratios. If the velocity of a row
-under the probe is rounding error relative to those of its links, no joint moves it.
+under the probe is rounding error relative to those of its links, no joint moves it. The lever of the rounding error is
+not that of the point itself, which may be on the axis, but that of the places it was computed from: the origins of the
+links, and the shapes of a contact.
 """
 
 from __future__ import annotations
@@ -37,17 +39,23 @@ def start_probe(s: Step) -> None:
         s.link[i].y = s.link[s.model.parent[i]].y + joints.apply(s, i, problem.trial)
 
 
-def drop_immovable_contact(s: Step, family: Block, n: Any, row: Row, g: Any) -> Any:
+def drop_immovable_contact(s: Step, family: Block, n: Any, row: Row, g: Any, size: Any) -> Any:
     """Set D = 0 if the contact is nearly rigid, of inverse weight 1/g, and no joint moves it.
+
+    Args:
+        s: Step.
+        family, n, row: Block.
+        g: Effective mass.
+        size: Sum of the radii of the shapes, m.
 
     Returns:
         1 if it is nearly rigid and no joint moves its normal, else 0.
     """
-    seen, shift, turn = _probed(s, family, n, row)
+    seen, shift, turn = _probed(s, family, n, row, size)
     mu = (1.0, *(getattr(row, name) for name in family.friction_names))
-    size = shift + turn if family is WRENCH else shift
+    allowed = shift + turn if family is WRENCH else shift
     heavy = (g > HEAVY) & (row.D > 0.0)
-    idle = heavy & (_square([x * m for x, m in zip(seen, mu, strict=True)]) <= size)
+    idle = heavy & (_square([x * m for x, m in zip(seen, mu, strict=True)]) <= allowed)
     row.D = select(idle, 0.0, row.D)
     _note(s, heavy & (row.D > 0.0))
     return select(heavy & (seen[0] * seen[0] <= shift), 1.0, 0.0)
@@ -55,7 +63,7 @@ def drop_immovable_contact(s: Step, family: Block, n: Any, row: Row, g: Any) -> 
 
 def drop_immovable_equality(s: Step, family: Block, n: Any, row: Row, g: tuple[Any, Any]) -> None:
     """Set the stiffness of the translations and, separately, of the rotations of an equality to 0 likewise."""
-    seen, shift, turn = _probed(s, family, n, row)
+    seen, shift, turn = _probed(s, family, n, row, 0.0)
     heavy = g[0] > HEAVY
     row.D = select(heavy & (_square(seen[:3]) <= shift), 0.0, row.D)
     _note(s, heavy & (row.D > 0.0))
@@ -81,15 +89,17 @@ def name_pair(s: Step, k: Any, pressed: Any) -> None:
     status[2] = maximum(status[2], pressed * (to_real(k) + 1.0))
 
 
-def _probed(s: Step, family: Block, n: Any, row: Row) -> tuple[Sequence[Any], Any, Any]:
+def _probed(s: Step, family: Block, n: Any, row: Row, size: Any) -> tuple[Sequence[Any], Any, Any]:
     """Return the velocities of a block's rows under the probe, and the squared rounding errors of translations and
-    rotations."""
+    rotations. size: of what the point was computed from, m."""
     problem, least = s.constraints, ROUNDING[target().dtype]
     shift: Any = 0.0
     turn: Any = 0.0
     for side, p in (("a", row.p_a), ("b", row.p)):
-        y = s.link[getattr(problem, f"{family.name}_link_{side}")[n]].y
-        shift, turn = shift + dot(y.v, y.v) + dot(y.w, y.w) * dot(p, p), turn + dot(y.w, y.w)
+        link = s.link[getattr(problem, f"{family.name}_link_{side}")[n]]
+        y, far = link.y, p - link.X.r
+        lever = size * size + dot(p, p) + dot(far, far)
+        shift, turn = shift + dot(y.v, y.v) + dot(y.w, y.w) * lever, turn + dot(y.w, y.w)
     seen = family.jacobian_product(s, n, row, Motions("y", problem.trial)).leaves()
     return seen, least * least * shift, least * least * turn
 
