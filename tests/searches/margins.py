@@ -132,8 +132,9 @@ def search(count, seed):
     """Draw and check `count` states."""
     outcome, rng = Outcome(), np.random.default_rng(seed)
     smooth = false = 0
+    blocks = -(-count // BLOCK)
     for first in range(0, count, BLOCK):
-        name = list(SCENES)[(first // BLOCK) % len(SCENES)]
+        name = list(SCENES)[(seed * blocks + first // BLOCK) % len(SCENES)]  # shares of a search have other scenes
         margin, differs, missed, pushed = _block(rng, *SCENES[name](), settle=name != "joints at limits")
         for k in range(min(BLOCK, count - first)):
             warns = margin[k] < ZERO

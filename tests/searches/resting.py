@@ -33,7 +33,8 @@ BELOW = (
 
 def search(count, seed):
     """Draw and check until `count` states at rest are found."""
-    outcome, rng, block = Outcome(), np.random.default_rng(seed), 0
+    outcome, rng = Outcome(), np.random.default_rng(seed)
+    block = seed * -(-count // len(TILTS))  # shares of a search have other solids
     while sum(outcome.counts.values()) - outcome.counts[UNSETTLED] < count:
         turn, above = divmod(block, len(ABOVE))
         below, law = BELOW[turn % len(BELOW)], ("soft", "hard")[turn // len(BELOW) % 2]
