@@ -163,3 +163,44 @@ def test_parallel_capsules_touch_where_both_ends_move_together():
         0.7,
     ]
     assert np.abs(gradient.q0[:, 0] - (aside[0] - aside[1]) / 2e-6).max() < 1e-5
+
+
+ON_CAN = """<mujoco><option timestep=".002"/><worldbody><geom type="cylinder" size=".05 .05"/><body pos="{} 0 {}">
+    <freejoint/>{}</body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("geom", "half", "radius"),
+    [
+        ('<geom type="ellipsoid" size=".05 .04 .03" mass="1"/>', 0.03, 0.03),
+        ('<geom type="capsule" size=".03 .04" mass="1"/>', 0.07, 0.03),
+    ],
+)
+def test_solids_just_over_the_rim_of_a_cylinder_have_its_gradient(geom, half, radius):
+    sim = ag.Simulator(ag.load(ON_CAN.format(0, 0.05 + half, geom)), threads=1)
+    beyond = np.array([1e-5, 1e-4, 3e-4, 8e-4])  # of the rim, m: the normal leans by at most 0.03 rad
+    q = np.tile(sim.reset().q, (len(beyond), 1))
+    q[:, 0], q[:, 1] = (0.05 + beyond) * np.cos(0.4), (0.05 + beyond) * np.sin(0.4)
+    q[:, 2] += 0.5 * beyond**2 / radius - 2e-4
+    v = 0.01 * np.random.default_rng(1).normal(size=(len(beyond), 6))
+    assert errors(sim, q, v).max() < 1e-6
+
+
+def test_a_capsule_level_across_a_cylinder_has_the_gradient_of_one_side_and_no_margin():
+    """Where a line leaves the end of a cylinder, the rim leans to the other side at its other end."""
+    sim, rest = settled(ON_CAN.format(0.01, 0.08, '<geom type="capsule" size=".03 .1" euler="90 0 0" mass="1"/>'), 700)
+    weights = np.random.default_rng(1).normal(size=6)
+    gradient = sim.vjp(sim.rollout(rest, steps=1), v_bar=weights)
+    found = ag.to_tangent(sim.model, rest.q, gradient.q0)[3]
+
+    def after(angle):
+        q = ag.integrate(sim.model, rest.q, angle * np.eye(6)[3])
+        return sim.step(ag.State(q, rest.v)).v @ weights
+
+    # the gradient of a tilt away from being level, to one side or the other
+    sides = [s * (after(2e-6 * s) - after(1e-6 * s)) / 1e-6 for s in (1.0, -1.0)]
+    assert abs(sides[0] - sides[1]) > 1e-3 * abs(sides[0])
+    assert np.abs(np.array(sides) - found).min() < 1e-5 * abs(found)
+    assert gradient.health.switch_margin < 1e-9
+    tilts = np.array([1e-5, 1e-4, 1e-3])
+    assert errors(sim, tilted(sim.model, rest.q, tilts), np.tile(rest.v, (3, 1))).max() < 1e-6

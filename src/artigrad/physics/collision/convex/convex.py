@@ -12,15 +12,16 @@ from ..contact_geometry import FAR, ZERO, ContactGeometry, PairBars, point_to_po
 from .contact_polygon import frame
 from .contact_record import CornerBars, Slots, slip
 from .coplanar import whole_feature
-from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
+from .least_overlap import LOOSE, SHARP, Search, box_axis, least_overlap
 from .patch import PatchNormals, PatchPoint, patch
 from .solids import CURVED, SOLIDS, Solid
 from .witness import (
     PARALLEL,
-    RHO,
+    RIM,
     SHORT,
     Facet,
     Witness,
+    crossing_edges,
     features,
     fixed_normal,
     on_feature,
@@ -34,6 +35,8 @@ SLOTS = 4
 EXACT = {"f64": 1e-10, "f32": 2e-5}  # m, deviation between the overlap of the features and that of the solids
 LEVEL = {"f64": 1e-9, "f32": 1e-5}  # sine of a line and an edge to the face on which they lie
 LINES = frozenset({CAPSULE, CYLINDER})
+MOVES = {"f64": 1e-7, "f32": 1e-4}  # last change of the normal below which Newton's method has converged
+ROUNDS = 3  # of Newton's method
 ROUGHLY = {"f64": 1e-6, "f32": 2e-5}  # m, the same for the last attempt
 
 
@@ -76,18 +79,44 @@ def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[
             near = (open_ > 0.5) & (-search.h < enough)
             state.value = (fa, fb, n, select(near, open_, 0.0), there)
             for _ in when_any(near):
-                ga, gb = features(A, B, search)
-                ra, rb, better = refine(A, ga, B, gb, search.n)
-                c = witness_of(A, ra, B, rb, better)
-                off = abs(dot(better, B.support(-better) - A.support(better)) - c.g)
-                good = off < select(to_real(k) < 0.5, EXACT[kind], ROUGHLY[kind])
-                good = good & (c.g + EXACT[kind] > -search.h)
-                good = good & ((to_real(k) > 0.5) | (on_feature(A, ra) & on_feature(B, rb)))
-                now = (select(good, ra, ga), select(good, rb, gb), select(good, better, search.n))
+                exact = select(to_real(k) < 0.5, EXACT[kind], ROUGHLY[kind])
+                *now, good = _refined(A, B, search, near, (exact, to_real(k) > 0.5))
                 found = (*now, select(good, 0.0, 1.0), 1.0)
                 state.value = tuple(select(near, x, y) for x, y in zip(found, state.value, strict=True))
     fa, fb, n, _, there = state.value
     return *_whole_features(A, B, fa, fb, n), n, there > 0.5
+
+
+def _refined(A: Solid, B: Solid, search: Search, near: Any, ask: tuple[Any, Any]) -> tuple[Facet, Facet, Vec3, Any]:
+    """Newton's method from the result of a search, continued until it has converged.
+
+    It is continued only from an accepted result: from a rough one it may end at another stationary point.
+
+    Args:
+        A, B: Solids.
+        search: Result of the search.
+        near: Mask.
+        ask: Largest deviation of the overlap, and whether points may be beside their features.
+
+    Returns:
+        Features, normal, and whether the result is accepted; otherwise they are those of the search.
+    """
+    kind, (exact, beside) = target().dtype, ask
+    converged = MOVES[kind] * MOVES[kind]
+    state = carry((*features(A, B, search), search.n, 0.0 * search.h, 1.0 + 0.0 * search.h))
+    for k in loop(ROUNDS):
+        fa, fb, n, accepted, moved = state.value
+        goes_on = near & ((to_real(k) < 0.5) | ((accepted > 0.5) & (moved > converged)))
+        for _ in when_any(goes_on):
+            ra, rb, better, change = refine(A, fa, B, fb, n)
+            c = witness_of(A, ra, B, rb, better)
+            off = abs(dot(better, B.support(-better) - A.support(better)) - c.g)
+            good = goes_on & (off < exact) & (c.g + EXACT[kind] > -search.h)
+            good = good & (beside | (on_feature(A, ra) & on_feature(B, rb)))
+            old = fa, fb, n, accepted, select(goes_on, 0.0, moved)
+            state.value = tuple(select(good, x, y) for x, y in zip((ra, rb, better, 1.0, change), old, strict=True))
+    fa, fb, n, accepted, _ = state.value
+    return fa, fb, n, accepted > 0.5
 
 
 def _curved(s: Solid) -> Any:
@@ -135,7 +164,7 @@ def _distance_along_centers(A: Solid, B: Solid) -> Any:
 def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots: Slots) -> None:
     """Fill the slots with the points of two solids nearer than `near`, given the touching features."""
     ra, rb, (fa, fb, n) = A.radius, B.radius, touch
-    c = witness_of(A, fa, B, fb, n)
+    c = witness_of(A, fa, B, fb, n, RIM[target().dtype])
     phi, f = c.g - ra - rb, frame(A, c.a, c.n)
     flat = patch((A, B), (fa, fb), f, near, slots)
     f, held = flat.frame, flat.held
@@ -143,11 +172,10 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
         _if_cylinder(x, select(abs(feature.count - 2.0) < 0.5, 1.0, 0.0))
         for x, feature in zip((A, B), flat.contact_features, strict=True)
     ]
-    bounded = witness_of(A, fa, B, fb, n, RHO)
     for k in loop(SLOTS):
         row, point = slots.rows[k], flat.point(to_real(k))
         only = flat.quad.count + to_real(k) < 0.5  # no patch: nearest points of the solids
-        _put(row, select(only, bounded, c), fa, fb)
+        _put(row, c, fa, fb)
         _put_patch_point(row, A, B, point, held)
         row.a_line, row.b_line = lines
         row.a_face, row.b_face = (feature.face for feature in flat.contact_features)
@@ -165,12 +193,12 @@ def _fix_normal_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
     """Let a line and an edge determine the normal of the nearest points.
 
     This applies where a line is parallel to a face and leaves it over an edge: if the line tilts, the nearest points are at
-    the crossing.
+    the crossing. Edges that are not parallel at both ends have different normals: the gradient is that of one tilt, and the
+    margin is zero.
     """
     first, level = slots.rows[0], LEVEL[target().dtype]
-    of_a, of_b = A.X.R @ _unit(first.s1 - first.s0), B.X.R @ _unit(first.t1 - first.t0)
-    crossing = (abs(first.s_flat - 1.0) < 0.5) & (abs(first.t_flat - 1.0) < 0.5) & (first.phi < 0.5 * FAR)
-    flat = (abs(dot(of_a, first.n)) < level) & (abs(dot(of_b, first.n)) < level) & (first.patch > 0.5)
+    of_a, of_b, crossing = crossing_edges(A, B, first)
+    flat = (abs(dot(of_a, first.n)) < level) & (abs(dot(of_b, first.n)) < level)
     held = crossing & flat & (abs(dot(first.n, cross(of_a, of_b))) > PARALLEL)
     a, b = (first.s0, first.s1, first.s2, 1.0, first.s_numbers), (first.t0, first.t1, first.t2, 1.0, first.t_numbers)
     for k in loop(SLOTS):
@@ -185,7 +213,7 @@ def _fix_normal_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:
     """Write the nearest points, without a patch."""
-    ra, rb, c = A.radius, B.radius, witness_of(A, fa, B, fb, n, RHO)
+    ra, rb, c = A.radius, B.radius, witness_of(A, fa, B, fb, n, RIM[target().dtype])
     _put(row, c, fa, fb)
     row.phi = c.g - ra - rb
     row.p = c.a + c.n * (ra + 0.5 * row.phi)

@@ -13,16 +13,18 @@ from typing import Any
 
 from ....compiler import Row, Table, carry, clamp, maximum, minimum, select, sqrt, to_real, when_any
 from ....model.model import BOX, CAPSULE, CYLINDER, POINTS
-from ...spatial import Vec3, cross, norm
+from ...spatial import Mat3, Vec3, cross, dot, norm
 from ..contact_geometry import FAR, least_of
 from .clip import ClippedPolygon
 from .contact_polygon import PolygonPair
 from .contact_record import Slots
 from .solids import SOLIDS, Solid
+from .witness import crossing_edges
 
 SMALL = 1e-30
 DISTINCT = 1e-6  # m, distance below which two vertices are one
 LINES = frozenset({CAPSULE, CYLINDER})
+SLOPE = 1e-6  # difference of the slopes of two edges below which they are parallel
 ASLANT = 0.5  # component of a normal along a cylinder's axis below which the side touches
 
 
@@ -42,7 +44,7 @@ def beside(p: Vec3, a: Vec3, b: Vec3, side: Any, near: Any) -> Any:
 
 
 # -- nearest points of two solids ------------------------------------------------------------------------------------------
-def held_margin(s: Solid, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
+def held_margin(s: Solid, at: Vec3, l: Vec3, flat: Any, numbers: Vec3, bend: Any) -> Any:
     """Margin of the point of a core nearest to another solid.
 
     Args:
@@ -50,14 +52,15 @@ def held_margin(s: Solid, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
         at: Point, in the frame of s.
         l: Outward normal, in the frame of s.
         flat, numbers: Number of flat directions and indices of a hull's feature.
+        bend: Displacement of the other solid per change of the normal, m.
     """
     z = s.size
 
     def along(x: Any, lx: Any, half: Any) -> Any:
-        return maximum(half - abs(x), 2.0 * half * abs(lx))
+        return maximum(half - abs(x), minimum(2.0 * half, bend) * abs(lx))
 
     def cylinder() -> Any:
-        across = maximum(z.x - length(at.x, at.y), 2.0 * z.x * length(l.x, l.y))
+        across = maximum(z.x - length(at.x, at.y), minimum(2.0 * z.x, bend) * length(l.x, l.y))
         return minimum(along(at.z, l.z, z.y), across)
 
     smooth: dict[int, Callable[[], Any]] = {k: lambda: FAR for k in SOLIDS}
@@ -76,9 +79,15 @@ def witness_margin(A: Solid, B: Solid, row: Row) -> Any:
     Cores that overlap by more than the distance to the border of the touching feature may be as near to each other on
     another side  (theory 6.12).
     """
-    one = held_margin(A, A.to_own(row.a), A.X.R.T @ row.n, row.a_flat, row.a_numbers)
-    other = held_margin(B, B.to_own(row.b), -(B.X.R.T @ row.n), row.b_flat, row.b_numbers)
+    one = held_margin(A, A.to_own(row.a), A.X.R.T @ row.n, row.a_flat, row.a_numbers, _bend(B, row.CB, row.g))
+    other = held_margin(B, B.to_own(row.b), -(B.X.R.T @ row.n), row.b_flat, row.b_numbers, _bend(A, row.CA, row.g))
     return minimum(minimum(one, other) - maximum(-row.g, 0.0), _lines_margin(A, B, row))
+
+
+def _bend(s: Solid, curvature: Mat3, distance: Any) -> Any:
+    """Displacement of a curved solid that changes the normal by 1; beyond that of any solid for vertices and flat parts."""
+    curved = s.radius + curvature.xx + curvature.yy + curvature.zz
+    return select(curved > SMALL, maximum(curved - s.radius + distance, 0.0), FAR)
 
 
 def _lines_margin(A: Solid, B: Solid, row: Row) -> Any:
@@ -150,6 +159,36 @@ def _gain(old: tuple[Any, Any], new: tuple[Any, Any], ends: tuple[tuple[Any, Any
     return select(together | (length(x, y) < DISTINCT), FAR, abs(x * v - y * u) / length(u, v))
 
 
+def _level_margin(A: Solid, B: Solid, slots: Slots) -> Any:
+    """Distance of the line of a capsule or cylinder to being level on a face, where the nearest points go to its other end.
+
+    The line is on the side of their normal, which rotates about it with the tilt times the slope of the edge that the line
+    crosses there, and not at all if the end of the line is on the face.
+    """
+    if not (A.among | B.among) & LINES:
+        return FAR
+    first, second = slots.rows[0], slots.rows[1]
+    axis = select(first.a_line + _if_capsule(A) > 0.5, A.X.R.column(2), B.X.R.column(2))
+    line = first.a_line + first.b_line + _if_capsule(A) + _if_capsule(B) > 0.5
+    slopes = [_slope(A, B, row, first.n) for row in (first, second)]
+    two = line & (first.patch < 1.5) & (second.phi < 0.5 * FAR) & (abs(slopes[0] - slopes[1]) > SLOPE)
+    return select(two, 0.5 * abs(dot(axis, first.n)) * norm(second.p - first.p), FAR)
+
+
+def _slope(A: Solid, B: Solid, row: Row, n: Vec3) -> Any:
+    """Cotangent of the angle between two edges that cross at a point of a patch; zero if none do."""
+    of_a, of_b, crossing = crossing_edges(A, B, row)
+    sine = dot(cross(of_a, of_b), n)
+    there = crossing & (abs(sine) > DISTINCT)
+    return select(there, dot(of_a, of_b) / select(there, sine, 1.0), 0.0)
+
+
+def _if_capsule(s: Solid) -> Any:
+    """Return 1 for a capsule."""
+    none: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
+    return s.by_kind(none | {CAPSULE: lambda: 1.0})
+
+
 def convex_margin(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
     """Smallest distance, m, to a change of contact features over all contact points of a pair of convex solids."""
     row, record, within = slots.rows[0], slots.patch_record[0], near + A.radius + B.radius
@@ -162,5 +201,6 @@ def convex_margin(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
         corners = minimum(
             crossing_margin(clipped.polygons, record, within), quad_margin(clipped, slots.order, record, within)
         )
+        corners = minimum(corners, _level_margin(A, B, slots))
         margin.value = select(alone, margin.value, minimum(margin.value, corners))
     return margin.value

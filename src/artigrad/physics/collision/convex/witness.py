@@ -3,8 +3,8 @@
 A feature is a vertex, an edge, a face, a curved surface, or the side line or rim of a cylinder. For fixed features the
 conditions in `contact_record.py` are smooth equations: Newton's method on them extends the few digits of a search to all,
 and its matrix is also that of the adjoint. Degenerate cases have a bounded result: of parallel edges A's alone rotates the
-normal; the contact on a rim nearly flat on something moves along it no faster than at a tilt of RHO; radius of curvature
-plus distance is at least PIVOT.
+normal; the contact on a rim that is flat on something to rounding moves along it no faster than at a tilt of RIM; radius of
+curvature plus distance is at least PIVOT.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....compiler import Linear, carry, loop, maximum, minimum, select, sqrt
+from ....compiler import Linear, Row, carry, loop, maximum, minimum, select, sqrt
 from ....model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Mat3, Vec3, cross, dot
+from ..contact_geometry import FAR
 from .least_overlap import Search
 from .solids import SOLIDS, Solid
 
 BESIDE = 1e-6  # distance by which a point may be outside its feature, m or as a fraction
 WEIGHT = 1e-7  # weight below which a point of a search is ignored
-RHO = 0.02
-FINE = 1e-6  # the same if only the normal matters, not the position on the rim
+RIM = {"f64": 1e-9, "f32": 1e-5}  # tilt of a rim to the normal below which rounding decides where it touches
+FINE = 1e-6  # the same in Newton's method, whose range of convergence is as small as the tilt
 PIVOT = 1e-4  # m
 PARALLEL = 1e-4  # sine below which two edges are parallel
 WIDE = 1e-2  # sine above which two edges determine the normal better than the search
@@ -249,23 +250,24 @@ def solve(c: Witness, y: Vec3, r1: Any, r2: Any) -> tuple[Vec3, Any, Any]:
     return e * x0 + f * x1, l1, l2
 
 
-def refine(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Facet, Facet, Vec3]:
-    """Newton's method on the conditions of the features. Return the features with exact points, and the normal."""
+def refine(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Facet, Facet, Vec3, Any]:
+    """Newton's method on the conditions of the features. Return the features with their points, the normal, and the square
+    of its last change."""
 
     def at_point(f: Facet, at: Vec3) -> Facet:
         return Facet(at, f.p0, f.p1, f.p2, f.k, f.round, f.numbers)
 
-    state = carry((fa.at, fb.at, n))
+    state = carry((fa.at, fb.at, n, 0.0 * n.x))
     for _ in loop(NEWTON):
-        a, b, m = state.value
+        a, b, m, _ = state.value
         c = witness_of(A, at_point(fa, a), B, at_point(fb, b), m)
         r = c.b - c.a
         dn, l1, l2 = solve(c, r - m * dot(m, r), -dot(c.e1, m), -dot(c.e2, m))
         slip_a = c.e1 * (l1 * c.e1_of) + c.e2 * (l2 * c.e2_of)
         slip_b = c.e1 * (l1 * (1.0 - c.e1_of)) + c.e2 * (l2 * (1.0 - c.e2_of))
-        state.value = (a + A.X.R.T @ slip_a, b - B.X.R.T @ slip_b, _unit(m + dn))
-    a, b, m = state.value
-    return at_point(fa, a), at_point(fb, b), m
+        state.value = (a + A.X.R.T @ slip_a, b - B.X.R.T @ slip_b, _unit(m + dn), dot(dn, dn))
+    a, b, m, moved = state.value
+    return at_point(fa, a), at_point(fb, b), m, moved
 
 
 def features(A: Solid, B: Solid, s: Search) -> tuple[Facet, Facet]:
@@ -300,3 +302,30 @@ def on_feature(s: Solid, f: Facet) -> Any:
 
     smooth: dict[int, Callable[[], Any]] = {k: lambda: 1.0 for k in SOLIDS}
     return s.by_kind(smooth | dict.fromkeys((CAPSULE, BOX, POINTS), corners) | {CYLINDER: cylinder}) > 0.5
+
+
+# -- edges that cross ----------------------------------------------------------------------------------------------------------
+def crossing_edges(A: Solid, B: Solid, row: Row) -> tuple[Vec3, Vec3, Any]:
+    """Return the directions of the edges of A and of B at a point of a patch, and whether two edges cross there.
+
+    The end of a cylinder has the direction of its rim where the other edge crosses it, not that of its polygon.
+    """
+    of_a, of_b = A.X.R @ _unit(row.s1 - row.s0), B.X.R @ _unit(row.t1 - row.t0)
+    crossing = (abs(row.s_flat - 1.0) < 0.5) & (abs(row.t_flat - 1.0) < 0.5) & (row.phi < 0.5 * FAR) & (row.patch > 0.5)
+    return _rim_direction(A, row.p, of_a, of_b), _rim_direction(B, row.p, of_b, of_a), crossing
+
+
+def _rim_direction(s: Solid, p: Vec3, own: Vec3, other: Vec3) -> Vec3:
+    """Direction of an edge of s; on the end of a cylinder, of its rim where a line along `other` near p crosses it."""
+
+    def cylinder() -> Vec3:
+        x, u, r = s.to_own(p), s.X.R.T @ other, s.size.x
+        length = sqrt(maximum(u.x * u.x + u.y * u.y, SHORT))
+        ux, uy = u.x / length, u.y / length
+        off, along = x.y * ux - x.x * uy, select(x.x * ux + x.y * uy < 0.0, -1.0, 1.0)
+        along = along * sqrt(maximum(r * r - off * off, 0.0))
+        rim = s.X.R @ Vec3(-(ux * off + uy * along), ux * along - uy * off, 0.0)
+        return select(abs(dot(own, s.X.R.column(2))) < 0.5, _unit(rim), own)
+
+    cases: dict[int, Callable[[], Vec3]] = {k: lambda: own for k in SOLIDS}
+    return s.by_kind(cases | {CYLINDER: cylinder})
