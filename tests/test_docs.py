@@ -145,6 +145,25 @@ def test_figures_of_results_are_linked():
     assert not [file for file in figures if file.relative_to(DOCS).as_posix() not in text]
 
 
+@pytest.mark.parametrize("page", sorted((DOCS / "extending").glob("*.md")), ids=lambda page: page.stem)
+def test_diffs_are_those_of_the_source(page):
+    """Each added line is in the file that the diff names, up to white space; "..." ends a line or stands for others."""
+    lines = [
+        line
+        for block in re.findall(r"^```diff\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+    ]
+    assert lines
+    source, missing = "", []
+    for line in lines:
+        assert line.startswith("+")
+        if line.startswith("+++ "):
+            source = "".join((DOCS.parent / line[4:]).read_text().split())
+        elif "".join(line[1:].partition("...")[0].split()) not in source:
+            missing.append(line)
+    assert not missing, "\n".join(missing)
+
+
 def test_what_the_source_cites_of_the_theory_is_there():
     pages = "\n".join(page.read_text() for page in (DOCS / "theory").glob("*.md"))
     there = set(re.findall(r"\((\d+\.\d+)\)  ", pages)) | set(re.findall(r"^\| (\d+\.\d+) \|", pages, re.MULTILINE))

@@ -94,6 +94,7 @@ PAGES = (
         "testing",
         "viewing",
     ),
+    *(f"extending/{name}" for name in ("index", "joint", "shape", "sensor", "learning", "mujoco", "gpu")),
     *(f"tutorials/{name}" for name in ("control", "gradient", "load", "policy", "trajectory")),
     *(f"api/{name}" for name in ("camera", "checks", "control", "envs", "fit", "functions", "index", "jax", "learn")),
     *(f"api/{name}" for name in ("models", "optimize", "params", "results", "robots", "simulator", "tasks", "torch")),
