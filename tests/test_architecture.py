@@ -20,9 +20,12 @@ def modules_with(pattern, *packages):
 
 
 def test_named_files_exist():
-    """Paths from the root of the repository, from the package or from a folder inside it."""
-    folders = [ROOT, PACKAGE, *(folder for folder in PACKAGE.rglob("*") if folder.is_dir())]
-    pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs" / "design").glob("*.md")]
+    """Paths from the root of the repository, from the package or the tests, or from a folder inside these."""
+    folders = [
+        ROOT,
+        *(folder for top in (PACKAGE, ROOT / "tests") for folder in (top, *top.rglob("*")) if folder.is_dir()),
+    ]
+    pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     named = {(page.name, path) for page in pages for path in re.findall(r"`([\w./-]+\.py)`", page.read_text())}
     assert len(named) > 80
     assert not [entry for entry in sorted(named) if not any((folder / entry[1]).exists() for folder in folders)]
