@@ -29,7 +29,7 @@ def poses(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.nda
         if q is not None and joint.axial:
             x = q[model.joint_q[i]]
             there = matrix(turn(p.axis[i], x)) if joint.angular else np.eye(3)
-            shift = p.anchor[i] - there @ p.anchor[i] if joint.angular else p.axis[i] * x
+            shift = p.axis[i] * (x * joint.travel_of(p, i)) + (p.anchor[i] - there @ p.anchor[i])
             own, place = own @ there, place + own @ shift
         R[i], r[i] = (own, place) if above < 0 else (R[above] @ own, r[above] + R[above] @ place)
     return R, r
@@ -38,7 +38,7 @@ def poses(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.nda
 def _columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Motion subspace S of joint i in world axes about the root of its tree, at the origin; r is from there."""
     joint, p = model.joint_kind(i), model.params
-    own = joint.motions(p.axis[i], p.anchor[i])
+    own = joint.motions(p.axis[i], p.anchor[i], joint.travel_of(p, i))
     if joint.floating:  # translations along the world's axes, then rotations
         own = np.concatenate([own[:, 3:], own[:, :3]], 1)
         own[3:, :3] = R.T

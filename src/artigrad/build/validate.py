@@ -150,7 +150,8 @@ def _check_joints(model: Model) -> None:
         J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * C @ C
         inertia.append(np.block([[J, m * C], [-m * C, m * np.eye(3)]]))
     for i in reversed(range(nb)):
-        S = model.joint_kind(i).motions(p.axis[i], p.anchor[i])
+        joint = model.joint_kind(i)
+        S = joint.motions(p.axis[i], p.anchor[i], joint.travel_of(p, i))
         if S.shape[1]:
             D = S.T @ inertia[i] @ S + p.armature[i] * np.eye(S.shape[1])
             if not np.isfinite(D).all():

@@ -24,7 +24,7 @@ def unwrap(sim: Simulator, recordings: list[dict[str, np.ndarray]], dt: float) -
         return ()
     for i, name in enumerate(model.joints):
         kind, a, k = model.joint_kind(i), model.joint_q[i], model.joint_v[i]
-        if not (kind.axial and kind.angular):
+        if not (kind.axial and kind.angular) or kind.travel:
             continue
         jumps = 0
         for r in recordings:

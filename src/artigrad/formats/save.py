@@ -298,6 +298,8 @@ class Writer:
 
     def _joint(self, own: ET.Element, i: int, anchor: np.ndarray, axis: np.ndarray) -> None:
         p, kind = self.p, self.model.joint_kind(i)
+        if kind.mjcf is None:
+            raise ModelError(f"MJCF has no {kind.name} joints, and so '{self.model.joints[i]}' cannot be saved")
         self.order.append(i)
         joint = ET.SubElement(own, "joint", name=self.model.joints[i], type=str(kind.mjcf))
         joint.set("damping", numbers([p.damping[i], *p.damping_curve[i]]))

@@ -503,6 +503,7 @@ class Model(Sealed):
         activation, muscle  activations of actuators; muscles
         adhesion, sticky    adhesion actuators; adhesive contacts
         surface             surface velocities
+        and features of joints (`Joint.feature`).
 
         Features of transmissions: see `transmissions.line_features`.
         """
@@ -518,6 +519,7 @@ class Model(Sealed):
         if any(on.kind == "body" for on in self.transmissions):
             found.add("adhesion")
         parts = {"servo": self.servos, "activation": self.activations, "muscle": self.muscles}
+        found |= {kind.feature for kind in map(self.joint_kind, range(self.nb)) if kind.feature}
         return frozenset(found | {what for what, own in parts.items() if own} | line_features(self))
 
     @property

@@ -68,6 +68,7 @@ def kinematics_vjp(s: Step) -> None:
         xi = zeta - cross_force(joints.before(s, i, parent.v, link.v), v_i_bar)
         o_bar = s.tree[s.model.tree[i]].o_bar
         joints.add_pose_bars(s, i, xi, o_bar)
+        joints.add_parameter_bars(s, i, xi, ((parent.v, link.v, v_i_bar),))
         joints.add_projection(s, i, v_i_bar, s.bars.v)
         s.field[p].zeta += zeta
         parent.v_bar += v_i_bar

@@ -8,7 +8,7 @@ from ..arguments import checked, shown
 from ..build.builder import ModelBuilder
 from ..errors import InputError
 from ..model.model import Model
-from ..physics.joints.table import JOINTS
+from ..physics.joints.table import BY_MJCF, JOINTS
 from .inertias import sphere
 
 
@@ -37,7 +37,9 @@ def ball(
 
 
 @checked
-def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -> Model:
+def random_tree(
+    seed: int, n: int, *, joints: tuple[str, ...] = ("fixed", *(j.name for j in BY_MJCF.values()))
+) -> Model:
     """Build a tree with random joints of the given types, several roots, random parameters and one site per body.
 
     Revolute and prismatic joints get a motor, a position servo or a velocity servo in turn.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..model.params import Params
+from ..physics.joints.table import JOINTS
 
 AXES = np.eye(3)
 
@@ -95,8 +96,12 @@ class ReferencePose:
             return Q, p.position[:, i]
         if not self.model.joint_kind(i).angular:
             return Q, p.position[:, i] + x * apply(Q, self.axis[:, i])
-        T, anchor = self._turned(i, x), p.anchor[:, i]
-        return Q @ T, p.position[:, i] + apply(Q, anchor - apply(T, anchor))
+        T, anchor, along = self._turned(i, x), p.anchor[:, i], x * self._travel(i) * self.axis[:, i]
+        return Q @ T, p.position[:, i] + apply(Q, along + (anchor - apply(T, anchor)))
+
+    def _travel(self, i: int) -> Any:
+        """Travel of joint i (B, 1), or of all sets."""
+        return np.asarray(self.model.joint_kind(i).travel_of(self.p, i))[..., None]
 
     def _move(self, i: int) -> None:
         """Write the columns of the joint of body i."""
@@ -110,8 +115,8 @@ class ReferencePose:
             n = own.shape[-1]
             self.w[:, :, k : k + n] = own
             self.v[:, :, k : k + n] = np.cross(self._pivot(i)[..., None], own, axis=1)
-        elif joint.nv:
-            self.v[:, :, k] = apply(R, self.axis[:, i])
+        if joint.axial:
+            self.v[:, :, k] += self._travel(i) * apply(R, self.axis[:, i])
 
     def _pivot(self, i: int) -> np.ndarray:
         """Return a point on the axis of joint i."""
@@ -173,9 +178,16 @@ class PoseBars:
                 self.out["anchor"][:, i] += back(R, pivot_bar)
             if joint.axial:
                 axis_bar[:, i] += back(R, w_bar[:, :, 0])
-        elif joint.nv:
-            self.turn[:, i] += np.cross(pose.v[:, :, k], self.v[:, :, k])
-            axis_bar[:, i] += back(R, self.v[:, :, k])
+        if joint.axial:
+            along, slid = apply(R, pose.axis[:, i]), self.v[:, :, k]
+            self.turn[:, i] += pose._travel(i) * np.cross(along, slid)
+            axis_bar[:, i] += pose._travel(i) * back(R, slid)
+            self._add_travel(i, np.sum(along * slid, -1))
+
+    def _add_travel(self, i: int, bar: np.ndarray) -> None:
+        """Add to the cotangent of a travel that is a parameter."""
+        if isinstance(name := self.pose.model.joint_kind(i).travel, str):
+            self.out[name][:, i] += bar
 
     def _placement(self, i: int, axis_bar: np.ndarray) -> None:
         """Propagate cotangents of the pose of body i: the adjoint of `ReferencePose._placed`."""
@@ -192,6 +204,8 @@ class PoseBars:
         Q_bar = turn_bar + np.cross(offset, place_bar)
         if x and pose.model.joint_kind(i).angular:
             T, s_bar = pose._turned(i, x), back(Q, place_bar)
+            axis_bar[:, i] += x * pose._travel(i) * s_bar
+            self._add_travel(i, x * np.sum(axis * s_bar, -1))
             self.out["anchor"][:, i] += s_bar - back(T, s_bar)
             T_bar = back(Q, turn_bar) - np.cross(apply(T, anchor), s_bar)
             axis_bar[:, i] += np.sin(x) * T_bar + (1 - np.cos(x)) * np.cross(T_bar, axis)
@@ -203,4 +217,7 @@ class PoseBars:
 def _floats(p: Params) -> dict[str, Any]:
     """Return the fields that inverse weights depend on."""
     names = ("mass", "com", "inertia", "position", "rotation", "anchor", "axis", "armature")
-    return {name: p[name] for name in (*names, "site_position", "site_rotation", "piece_scale", "piece_radius")}
+    travels = {joint.travel for joint in JOINTS.values() if isinstance(joint.travel, str)}
+    return {
+        name: p[name] for name in (*names, *travels, "site_position", "site_rotation", "piece_scale", "piece_radius")
+    }

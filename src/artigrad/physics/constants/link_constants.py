@@ -16,7 +16,7 @@ from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLAN
 from ..collision.convex.solids import TINY
 from ..constraints.soft.impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
 from ..joints.joint import Joint
-from ..joints.table import JOINTS
+from ..joints.table import JOINTS, compiled
 from ..spatial import (
     Force,
     Inertia,
@@ -62,7 +62,7 @@ def bodies(m: ConstantsContext) -> None:
     for i in loop(1, m.model.nb + 1):
         X = pose(fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat))
         Y = m.bodies[m.structure.body_parent[i]].B @ X
-        cases = {k: partial(_body_frame, m, i, joint, Y) for k, joint in enumerate(JOINTS.values())}
+        cases = {k: partial(_body_frame, m, i, joint, Y) for k, joint in compiled(m.has, JOINTS.values()).items()}
         switch(m.structure.body_joint[i], cases)
         B = m.bodies[i].B
         c = fields.struct("com", i - 1, Vec3)
@@ -90,7 +90,7 @@ def bodies_vjp(m: ConstantsContext) -> None:
         bars.put("inertia", i - 1, Ic_bar)
         position, rotation = fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat)
         X = pose(position, rotation)
-        cases = {k: partial(_body_frame_vjp, m, i, joint, X) for k, joint in enumerate(JOINTS.values())}
+        cases = {k: partial(_body_frame_vjp, m, i, joint, X) for k, joint in compiled(m.has, JOINTS.values()).items()}
         position_bar, rotation_bar = pose_vjp(position, rotation, switch(m.structure.body_joint[i], cases))
         bars.put("position", i - 1, position_bar)
         bars.put("rotation", i - 1, rotation_bar)

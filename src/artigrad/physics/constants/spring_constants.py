@@ -7,7 +7,7 @@ from typing import Any
 
 from ...compiler import loop, switch
 from ..joints.joint import Joint
-from ..joints.table import JOINTS
+from ..joints.table import JOINTS, compiled
 from ..spatial import Quat, Vec3
 from .constants_context import ConstantsContext
 
@@ -28,7 +28,10 @@ def springs(m: ConstantsContext) -> None:
         row.k, row.c1, row.c2, row.d1, row.d2 = 0.0, 0.0, 0.0, 0.0, 0.0
         row.rest, row.turn = Vec3.zero(), Quat(1.0, 0.0, 0.0, 0.0)
     for i in loop(1, m.model.nb + 1):
-        switch(m.structure.body_joint[i], {k: partial(_spring, m, i, joint) for k, joint in enumerate(JOINTS.values())})
+        switch(
+            m.structure.body_joint[i],
+            {k: partial(_spring, m, i, joint) for k, joint in compiled(m.has, JOINTS.values()).items()},
+        )
 
 
 def _spring(m: ConstantsContext, i: Any, joint: Joint) -> None:
@@ -49,7 +52,8 @@ def springs_vjp(m: ConstantsContext) -> None:
         return
     for i in loop(1, m.model.nb + 1):
         switch(
-            m.structure.body_joint[i], {k: partial(_spring_vjp, m, i, joint) for k, joint in enumerate(JOINTS.values())}
+            m.structure.body_joint[i],
+            {k: partial(_spring_vjp, m, i, joint) for k, joint in compiled(m.has, JOINTS.values()).items()},
         )
 
 

@@ -74,6 +74,7 @@ def path_bars(
         for V, f in zip(joints.beyond(s, n, total.value, own), forces, strict=True):
             xi = xi + cross_force(V, f)
         joints.add_pose_bars(s, n, xi, Vec3.zero())
+        joints.add_parameter_bars(s, n, xi, tuple((Motion.zero(), x, f) for x, f in zip(own, forces, strict=True)))
         joints.add_projection(s, n, weighted, s.bars.v)
         add_placement_bar(s, n, xi, Vec3.zero())
     return total.value

@@ -112,15 +112,18 @@ def inward_vjp(s: Step, in_world: bool = False, moves: bool = True) -> None:
         parent.a_bar += a_bar
         parent.v_bar += total
         o_bar = Vec3.zero()
+        pairs = [(parent.y, link.y, F), (parent.a, link.a, a_bar), (parent.v, v, relative)]
         if in_world:
             zeta, w_bar, o_bar = s.field[i].zeta, s.field[i].w_bar, s.tree[s.model.tree[i]].o_bar
             xi = xi + zeta - cross_force(w_0, w_bar)
+            pairs.append((s.field[p].w, s.field[i].w, w_bar))
             if moves:
                 relative, total = relative + w_bar, total + w_bar
             above = s.field[p]
             above.zeta += zeta
             above.w_bar += w_bar
         joints.add_bars(s, i, (relative, total, xi), o_bar)
+        joints.add_parameter_bars(s, i, xi, pairs)
         add_placement_bar(s, i, xi, o_bar)
     if const_bar is not None:
         const_bar.gravity = const_bar.gravity - s.link[0].a_bar.f

@@ -30,5 +30,6 @@ def add_path_bars(s: Step, link: Any, x: Reals, W: Motion, F: Force, zeta: Force
         above = own - joints.apply(s, i, x)
         xi = zeta - cross_force(joints.before(s, i, above, own), F)
         joints.add_pose_bars(s, i, xi, Vec3.zero())
+        joints.add_parameter_bars(s, i, xi, ((above, own, F),))
         add_placement_bar(s, i, xi, Vec3.zero())
         rest.value = above

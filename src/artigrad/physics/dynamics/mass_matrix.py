@@ -59,6 +59,7 @@ def mass_matrix_vjp(s: Step, M_bar: Reals) -> None:
 
     def turn(n: Any, y: Motion, own: Motion, F: Force) -> None:
         s.field[n].zeta -= cross_force(joints.before(s, n, y, own), F)
+        joints.add_parameter_bars(s, n, Force.zero(), ((Motion.zero(), own, F),))
 
     for i in loop(s.model.nl):
         s.field[i].zeta, s.ws.paired[i].I = Force.zero(), Inertia.zero()
@@ -75,6 +76,7 @@ def mass_matrix_vjp(s: Step, M_bar: Reals) -> None:
             turn(i, above.value, own, F)
             shift = joints.before(s, i, Motion.zero(), S)  # part of S that the joint itself does not rotate
             s.field[i].zeta -= cross_force(shift, Ic @ y)
+            joints.add_parameter_bars(s, i, Force.zero(), ((Motion.zero(), S, Ic @ y),))
             for n in climb(s.model.parent, s.model.parent[i]):
                 here = part(row, s.model.link_v[n], s.model.link_v[n] + s.model.link_nv[n])
                 above.value = above.value - here
@@ -92,6 +94,7 @@ def mass_matrix_vjp(s: Step, M_bar: Reals) -> None:
     for i in loop(1, s.model.nl):
         p, link, zeta = s.model.parent[i], s.link[i], s.field[i].zeta
         joints.add_projection(s, i, zeta, s.bars.tangent)
+        joints.add_parameter_bars(s, i, zeta, ())
         if s.bars.const is not None:
             s.bars.const.link[i].placement += force_to_child(s.link[p].X, zeta)
             s.ws.paired[i].I += s.ws.paired[p].I

@@ -51,4 +51,5 @@ def mass_times_vjp(s: Step, x: Reals, y: Reals) -> None:
         parent.F += F
         parent.a_bar += G
         joints.add_pose_bars(s, i, xi, Vec3.zero())
+        joints.add_parameter_bars(s, i, xi, ((parent.a, m, G), (parent.y, n, F)))
         add_placement_bar(s, i, xi, Vec3.zero())

@@ -17,7 +17,7 @@ from typing import Any
 from ...compiler import Reals, loop, maximum, select, sqrt, switch
 from ..context import Step
 from ..joints.joint import Joint
-from ..joints.table import MOVING
+from ..joints.table import compiled
 from ..spatial import Quat, Vec3, dot, quat_log, quat_matrix, quat_normalize
 from ..spatial.rotations import quat_to_ambient, rotation_vector_rate_vjp
 
@@ -54,7 +54,7 @@ def springs_vjp(s: Step, tau_bar: Reals) -> None:
 
 def _by_kind(s: Step, i: Any, call: Callable[[Joint], None]) -> None:
     """Call with the joint of link i."""
-    switch(s.model.kind[i], {k: partial(call, joint) for k, joint in enumerate(MOVING)})
+    switch(s.model.kind[i], {k: partial(call, joint) for k, joint in compiled(s.has).items()})
 
 
 # -- dampers at the end of the step --------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def spring_energy(s: Step, i: Any) -> Any:
         turn = _round_energy(s, i, quat_log(_turned(s, i, joint)))
         return turn + _round_energy(s, i, _shift(s, i)) if joint.floating else turn
 
-    return switch(s.model.kind[i], {k: partial(of, joint) for k, joint in enumerate(MOVING)})
+    return switch(s.model.kind[i], {k: partial(of, joint) for k, joint in compiled(s.has).items()})
 
 
 def _round_energy(s: Step, i: Any, x: Vec3) -> Any:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...compiler import Reals, loop, switch
 from ..spatial import Articulated, Force, Motion, Transform, Vec3
-from .joint import Extra, Joint, Put
-from .table import BY_MJCF, EITHER_AXIAL, JOINTS, KIND, MOVING
+from .joint import Extra, Joint, Pairs, Put
+from .table import BY_MJCF, EITHER_AXIAL, JOINTS, KIND, MOVING, compiled
 
 if TYPE_CHECKING:
     from ..context import Step
@@ -20,7 +20,7 @@ __all__ = ["BY_MJCF", "EITHER_AXIAL", "JOINTS", "KIND", "MOVING", "Joint"]
 def _branch(s: Step, i: Any, call: Callable[[Joint], Any]) -> Any:
     """Call `call` with the joint type of link i. The offset of its velocities is read here, once for all types."""
     _ = s.model.link_v[i]
-    return switch(s.model.kind[i], {k: partial(call, joint) for k, joint in enumerate(MOVING)})
+    return switch(s.model.kind[i], {k: partial(call, joint) for k, joint in compiled(s.has).items()})
 
 
 def prepare(s: Step, i: Any) -> None:
@@ -100,6 +100,12 @@ def add_bars(s: Step, i: Any, forces: tuple[Force, Force, Force], o_bar: Vec3) -
 def add_pose_bars(s: Step, i: Any, xi: Force, o_bar: Vec3) -> None:
     """Add to the cotangents of the coordinates of joint i alone."""
     _branch(s, i, lambda joint: joint.add_pose_bars(s, i, xi, o_bar))
+
+
+def add_parameter_bars(s: Step, i: Any, xi: Force, pairs: Pairs) -> None:
+    """Add to the cotangents of parameters on which the axes of joint i depend; see `Joint.add_parameter_bars`."""
+    if s.bars.const is not None and any(joint.feature for joint in compiled(s.has).values()):
+        _branch(s, i, lambda joint: joint.add_parameter_bars(s, i, xi, pairs))
 
 
 def store_columns(s: Step) -> None:

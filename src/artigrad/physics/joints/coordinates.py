@@ -25,7 +25,7 @@ from ..spatial import (
     rotation_vector_rate_vjp,
 )
 from .joint import Joint
-from .table import MOVING
+from .table import compiled
 
 if TYPE_CHECKING:
     from ..context import Step
@@ -44,7 +44,7 @@ def each(s: Step, number: Entry, quaternion: Entry) -> None:
             if joint.quaternion:
                 quaternion(qa + joint.straight, va + joint.straight)
 
-        switch(s.model.kind[i], {k: partial(of, joint) for k, joint in enumerate(MOVING)})
+        switch(s.model.kind[i], {k: partial(of, joint) for k, joint in compiled(s.has).items()})
 
 
 def integrate(s: Step, q: Reals, v: Reals) -> None:

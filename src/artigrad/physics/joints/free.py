@@ -158,5 +158,5 @@ class Free(Joint):
     def add_pose_bars(self, s: Step, i: Any, xi: Force, o_bar: Vec3) -> None:
         self.add_projection(s, i, Force(xi.n, o_bar), s.bars.tangent)
 
-    def motions(self, axis: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+    def motions(self, axis: np.ndarray, anchor: np.ndarray, travel: float) -> np.ndarray:
         return np.eye(6)

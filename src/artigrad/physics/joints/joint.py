@@ -12,7 +12,7 @@ The coordinates are `straight` additive ones, followed by a quaternion if there 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..context import Step
 
 Put = Callable[[Any, list[Any]], None]
+Pairs = Sequence[tuple[Motion, Motion, Force]]
 Extra = Callable[[int], Any]  # what stands on the diagonal beside S^T I S, by column
 
 
@@ -40,6 +41,10 @@ class Joint:
     axial: ClassVar[bool] = False  # one axis, along z of its frame: may have a spring, limits, dry friction, motors
     angular: ClassVar[bool] = False  # whether that one coordinate is an angle
     floating: ClassVar[bool] = False  # the root of a tree whose coordinates give its pose: it has no placement
+    travel: ClassVar[float | str] = (
+        0.0  # along its one axis per unit of its coordinate; or the name of a field of Params
+    )
+    feature: ClassVar[str | None] = None  # of models with such a joint, for which alone it is compiled
 
     @property
     def nq(self) -> int:
@@ -73,9 +78,13 @@ class Joint:
         """S, one motion per velocity."""
         raise NotImplementedError
 
-    def motions(self, axis: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+    def motions(self, axis: np.ndarray, anchor: np.ndarray, travel: float) -> np.ndarray:
         """The motions (angular, linear at the body's origin) that it allows a body, as columns, in the body's frame."""
         raise NotImplementedError
+
+    def travel_of(self, p: Any, i: int) -> Any:
+        """Travel of the joint of body i under Params p, of one or several sets."""
+        return p[self.travel][..., i] if isinstance(self.travel, str) else self.travel
 
     # -- S and its transpose -----------------------------------------------------------------------------------------
     def apply(self, s: Step, i: Any, rows: tuple[Reals, ...]) -> tuple[Motion, ...]:
@@ -174,3 +183,7 @@ class Joint:
     def add_pose_bars(self, s: Step, i: Any, xi: Force, o_bar: Vec3) -> None:
         """q_bar += S^T xi"""
         self.add_projection(s, i, xi, s.bars.tangent)
+
+    def add_parameter_bars(self, s: Step, i: Any, xi: Force, pairs: Pairs) -> None:
+        """Add to the cotangents of parameters on which S itself depends. xi: cotangent of a rigid motion of all beyond the
+        joint. pairs: each motion field that S x adds to, before the joint and beyond it, and the cotangent of S x."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class Prismatic(Joint):
     name, mjcf = "prismatic", "slide"
-    straight, axial = 1, True
+    straight, axial, travel = 1, True, 1.0
 
     def kinematics(self, s: Step, i: Any, X: Transform) -> tuple[Transform, Motion]:
         """X' = X shifted by q z,  S = [0 ; z]"""
@@ -28,5 +28,5 @@ class Prismatic(Joint):
     def columns(self, s: Step, i: Any) -> list[Motion]:
         return [s.dof[s.model.link_v[i]].S]
 
-    def motions(self, axis: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+    def motions(self, axis: np.ndarray, anchor: np.ndarray, travel: float) -> np.ndarray:
         return np.concatenate([np.zeros(3), axis])[:, None]

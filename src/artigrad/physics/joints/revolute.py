@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class Revolute(Joint):
-    name, mjcf = "revolute", "hinge"
+    name = "revolute"
+    mjcf: ClassVar[str | None] = "hinge"
     straight, axial, angular = 1, True, True
 
     def prepare(self, s: Step, i: Any) -> None:
@@ -35,5 +36,5 @@ class Revolute(Joint):
     def columns(self, s: Step, i: Any) -> list[Motion]:
         return [s.dof[s.model.link_v[i]].S]
 
-    def motions(self, axis: np.ndarray, anchor: np.ndarray) -> np.ndarray:
-        return np.concatenate([axis, np.cross(anchor, axis)])[:, None]
+    def motions(self, axis: np.ndarray, anchor: np.ndarray, travel: float) -> np.ndarray:
+        return np.concatenate([axis, np.cross(anchor, axis) + travel * axis])[:, None]

@@ -30,6 +30,6 @@ class Spherical(Joint):
         X = s.link[i].X
         return [Motion(X.R.column(k), cross(X.r, X.R.column(k))) for k in range(3)]
 
-    def motions(self, axis: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+    def motions(self, axis: np.ndarray, anchor: np.ndarray, travel: float) -> np.ndarray:
         x, y, z = anchor
         return np.concatenate([np.eye(3), [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]])

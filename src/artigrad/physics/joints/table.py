@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from .free import Free
@@ -16,7 +18,7 @@ class Fixed(Joint):
 
     name = "fixed"
 
-    def motions(self, axis: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+    def motions(self, axis: np.ndarray, anchor: np.ndarray, travel: float) -> np.ndarray:
         return np.zeros((6, 0))
 
 
@@ -24,4 +26,11 @@ JOINTS: dict[str, Joint] = {joint.name: joint for joint in (Fixed(), Revolute(),
 MOVING: tuple[Joint, ...] = tuple(joint for joint in JOINTS.values() if joint.nv)  # a kind is a place in this tuple
 KIND: dict[str, int] = {joint.name: k for k, joint in enumerate(MOVING)}
 BY_MJCF: dict[str, Joint] = {joint.mjcf: joint for joint in MOVING if joint.mjcf is not None}
+
+
+def compiled(has: Callable[[str], bool], joints: Iterable[Joint] = MOVING) -> dict[int, Joint]:
+    """Return the joints of a table that a kernel has, by index. has: whether it is compiled with a feature."""
+    return {k: joint for k, joint in enumerate(joints) if joint.feature is None or has(joint.feature)}
+
+
 EITHER_AXIAL = " or ".join(joint.name for joint in MOVING if joint.axial)  # for messages

@@ -72,6 +72,7 @@ def add_bars(s: Step, link: Any, W: Motion, F: Force, zeta: Force, o_bar: Vec3) 
         above = own - joints.apply(s, i, s.ws.dense)
         xi = zeta - cross_force(joints.before(s, i, above, own), F)
         joints.add_pose_bars(s, i, xi, o_bar)
+        joints.add_parameter_bars(s, i, xi, ((above, own, F),))
         add_placement_bar(s, i, xi, o_bar)
         rest.value = above
 
@@ -124,6 +125,7 @@ def finish_pulls(s: Step, t: Any) -> None:
         F, zeta, o_bar = own.F, own.zeta, own.o_bar
         xi = zeta - cross_force(joints.before(s, i, parent.W, own.W), F)
         joints.add_pose_bars(s, i, xi, o_bar)
+        joints.add_parameter_bars(s, i, xi, ((parent.W, own.W, F),))
         add_placement_bar(s, i, xi, o_bar)
         parent.F, parent.zeta, parent.o_bar = parent.F + F, parent.zeta + zeta, parent.o_bar + o_bar
 
