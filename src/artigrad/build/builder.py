@@ -53,6 +53,7 @@ from .validate import (
 
 # fields of Params of a joint, besides its axis and anchor
 JOINT_NUMBERS = (
+    "pitch",
     *("damping", "armature", "stiffness", "spring_reference", "stiffness_curve", "damping_curve"),
     *("dry_friction", "dry_solref", "dry_solimp"),
     *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit", "velocity_limit"),
@@ -176,6 +177,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         joint_name: str | None = None,
         axis: Any = (0.0, 0.0, 1.0),
         anchor: Any = (0.0, 0.0, 0.0),
+        pitch: float = 0.0,
         position: Any = (0.0, 0.0, 0.0),
         rotation: Any = (1.0, 0.0, 0.0, 0.0),
         mass: float = 0.0,
@@ -208,10 +210,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         Args:
             name: Name.
             parent: A body added before, or "world".
-            joint: fixed, revolute, prismatic, spherical or free.
+            joint: fixed, revolute, prismatic, spherical, free or screw.
             joint_name: Name of the joint; by default the body's.
             position, rotation: Body frame in the parent's frame, joints at zero; m, and a quaternion w x y z.
             axis, anchor: Of the joint, in the body frame; anchor in m.
+            pitch: Shift along the axis per angle of a screw joint, m/rad.
             mass: kg.
             com: Center of mass in the body frame, m.
             inertia: About the center of mass in body axes, kg m^2: three principal moments, six numbers xx yy zz xy xz
@@ -256,6 +259,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             k: number(x, f"{k} of {what}")
             for k, x in {
                 "mass": mass,
+                "pitch": pitch,
                 "damping": damping,
                 "armature": armature,
                 "stiffness": stiffness,
@@ -269,6 +273,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         for k in ("mass", "damping", "armature", "stiffness", "dry_friction"):
             if numbers[k] < 0:
                 raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
+        if pitch and JOINTS[joint].travel != "pitch":
+            raise ModelError(f"{what}: a pitch is of screw joints, not of a {joint} one")
         if stiffness and not JOINTS[joint].nv:
             raise ModelError(f"{what}: springs are on joints that move, not on a {joint} one")
         velocity_limit = number(velocity_limit, f"velocity_limit of {what}", finite=False)

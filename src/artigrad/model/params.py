@@ -36,6 +36,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     ),
     "anchor": ("body", (3,), "m, a point on the joint's axis, in the body frame"),
     "axis": ("body", (3,), "unit vector, axis of a revolute or prismatic joint, in the body frame"),
+    "pitch": ("body", (), "m/rad, shift along the axis per angle of a screw joint"),
     "damping": ("body", (), "N m s/rad or N s/m, on each velocity of the joint that moves the body"),
     "armature": ("body", (), "kg m^2 or kg, added to the diagonal of the mass matrix for that joint"),
     "stiffness": ("body", (), "N m/rad or N/m, spring stiffness of a joint; both for a free one"),
@@ -465,6 +466,7 @@ OF_JOINTS = (
     *(
         "axis",
         "anchor",
+        "pitch",
         "damping",
         "armature",
         "stiffness",

@@ -546,6 +546,7 @@ _LINK: dict[str, type] = {
     "armature": float,
     "stiffness": float,
     "reference": float,
+    "pitch": float,
     "low": float,
     "high": float,
     "limit_margin": float,

@@ -53,7 +53,7 @@ def bodies(m: ConstantsContext) -> None:
     for i in loop(m.model.nl):
         row = out.link[i]
         row.I, row.placement = Inertia.zero(), Transform.identity()
-        row.damping, row.armature, row.stiffness, row.reference = 0.0, 0.0, 0.0, 0.0
+        row.damping, row.armature, row.stiffness, row.reference, row.pitch = 0.0, 0.0, 0.0, 0.0, 0.0
         row.low, row.high, row.limit_margin, row.limit_g = -NO_LIMIT, NO_LIMIT, 0.0, 0.0
         row.limit = Soft.zero()
     for k in loop(m.model.nt + 1):
@@ -130,6 +130,7 @@ def _body_frame(m: ConstantsContext, i: Any, joint: Joint, Y: Transform) -> None
     row.B = invert(L)
     if joint.axial:
         link.stiffness, link.reference = fields.real("stiffness", i - 1), fields.real("spring_reference", i - 1)
+        link.pitch = fields.real("pitch", i - 1)
     if joint.limitable:
         link.low, link.high = (fields.real("limit", i - 1, 2, k) for k in range(2))
         link.limit_margin = fields.real("limit_margin", i - 1)
@@ -178,6 +179,7 @@ def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> 
     bars.put_real("armature", i - 1, own.armature if joint.nv else 0.0)
     bars.put_real("stiffness", i - 1, own.stiffness if joint.axial else 0.0)
     bars.put_real("spring_reference", i - 1, own.reference if joint.axial else 0.0)
+    bars.put_real("pitch", i - 1, own.pitch if joint.axial else 0.0)
     return X_bar
 
 

@@ -10,6 +10,7 @@ from .free import Free
 from .joint import Joint
 from .prismatic import Prismatic
 from .revolute import Revolute
+from .screw import Screw
 from .spherical import Spherical
 
 
@@ -22,7 +23,9 @@ class Fixed(Joint):
         return np.zeros((6, 0))
 
 
-JOINTS: dict[str, Joint] = {joint.name: joint for joint in (Fixed(), Revolute(), Prismatic(), Spherical(), Free())}
+JOINTS: dict[str, Joint] = {
+    joint.name: joint for joint in (Fixed(), Revolute(), Prismatic(), Spherical(), Free(), Screw())
+}
 MOVING: tuple[Joint, ...] = tuple(joint for joint in JOINTS.values() if joint.nv)  # a kind is a place in this tuple
 KIND: dict[str, int] = {joint.name: k for k, joint in enumerate(MOVING)}
 BY_MJCF: dict[str, Joint] = {joint.mjcf: joint for joint in MOVING if joint.mjcf is not None}
