@@ -31,7 +31,7 @@ from ..model.visuals import Mount, Visual
 from ..physics.joints.table import EITHER_AXIAL, JOINTS
 from ..physics.sensors.contact_sensors import CONTACT_DATA, REDUCE
 from ..physics.sensors.distance_sensors import DISTANCE_SENSORS, endless, sides_of
-from ..physics.sensors.rangefinders import RANGE_DATA, check_seen
+from ..physics.sensors.rangefinders import RANGE_DATA, check_surfaces
 from ..physics.sensors.sensor_table import KINDS
 from .equality_builder import EqualityBuilder
 from .inverse_weights import weights
@@ -972,7 +972,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         self._check_gravcomp(model)
         check_sides(model)
         self._check_servo_sensors(model)
-        check_seen(model)
+        check_surfaces(model)
         check_mass_matrix(model)
         self._add_keyframes_to(model)
         resting = self._equality_values(model) | self._resting_tendons(model)

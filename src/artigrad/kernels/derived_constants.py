@@ -17,7 +17,7 @@ from ..model.options import Options
 from ..model.params import Params
 from ..physics.constants.constants import constants, constants_vjp
 from ..physics.constants.constants_context import BODY, ConstantsContext, Fields
-from ..physics.constraints.soft.pair_numbers import SoftNumbers
+from ..physics.constraints.soft.pair_parameters import SoftOptionValues
 from ..physics.features import Features
 from ..physics.tables import (
     STRUCTURE,
@@ -43,7 +43,7 @@ def _context(a: dict[str, Any], features: Features) -> ConstantsContext:
     """Arguments of `constants`, inside a kernel."""
     model, structure = Topology.take(a), SimpleNamespace(**{name: a.pop(name) for name in STRUCTURE})
     fields, bodies = Fields(structure.slots, a["params"]), Table(a["work"].memory, BODY, a["work"].start)
-    numbers = SoftNumbers(*(a["soft"][k] for k in range(3)))
+    numbers = SoftOptionValues(*(a["soft"][k] for k in range(3)))
     return ConstantsContext(model, structure, fields, bodies, Constants(model, a["out"]), numbers, features)
 
 

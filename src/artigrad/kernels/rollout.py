@@ -147,7 +147,7 @@ def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
 
 
 def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
-    """The adjoint of step t, whose state is row j."""
+    """Return the adjoint of step t, whose state is row j."""
     nv, nu, nw = s.model.nv, s.model.nu, s.model.nb * 6
     here = at_row(with_inputs(s, t, a), a, j).at(v_next=local(a["v"].shifted((j + 1) * nv), s.ws.v_after, nv))
     for k in loop(nu):
@@ -164,7 +164,7 @@ def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
 
 
 def _recompute_stretch(s: Step, n: Any, a: dict[str, Any]) -> None:
-    """The states of stretch n, from its first, to (q, v, act)."""
+    """Write the states of stretch n, from its first, to (q, v, act)."""
     length, nv, s = a["length"], s.model.nv, s.at(bars=None)  # a step as any other
     get_state(s, a, n, "_kept")
     put_state(s, a, 0)
@@ -177,7 +177,7 @@ def _recompute_stretch(s: Step, n: Any, a: dict[str, Any]) -> None:
 
 @cache
 def contacts_kernel(key: KernelKey) -> Kernel:
-    """Kernel: a row of REPORT for every point that may touch and every step of a trajectory."""
+    """Kernel of a row of REPORT for every candidate contact point and every step of a trajectory."""
 
     def body(**a: Any) -> None:
         s = key.step(a)
@@ -194,7 +194,7 @@ def contacts_kernel(key: KernelKey) -> Kernel:
 
 
 def normalized(s: Step, q: Reals) -> Reals:
-    """q in scratch, its changes those of q/|q|."""
+    """Return a copy of q with normalized quaternions in scratch; its tangents are those of q/|q|."""
     if q is not s.ws.q:
         copy(q, s.ws.q, s.model.nq)
     coordinates.normalize(s, s.ws.q)

@@ -185,7 +185,7 @@ def _lengths_at_start(s: Step) -> None:
 
 
 def _activation_stage(s: Step, stage: Step, k: Any, dt: Any, weight: Any) -> None:
-    """Activations of stage k and their rates: row k of ws.act_stage, row k + 1 of ws.act_rate."""
+    """Compute activations of stage k and their rates: row k of ws.act_stage, row k + 1 of ws.act_rate."""
     na, ws = s.model.na, s.ws
     for i in loop(na):
         stage.act[i] = s.act[i] + dt * ws.act_rate[k * na + i]
@@ -206,13 +206,13 @@ def _activation_stage_vjp(s: Step, stage: Step, dt: Any, weight: Any) -> None:
 
 
 def _stage(s: Step, k: Any) -> Step:
-    """The step at stage k."""
+    """Return the step at stage k."""
     here = s.at(q=s.ws.q_stage.shifted(k * s.model.nq), v=s.ws.v_stage.shifted(k * s.model.nv))
     return here.at(act=s.ws.act_stage.shifted(k * s.model.na)) if s.has("activation") else here
 
 
 def _partly(s: Step, k: Any) -> Step:
-    """The step with dt up to stage k."""
+    """Return the step with dt up to stage k."""
     return s.at(dt=s.dt * switch(k, _NODE))
 
 

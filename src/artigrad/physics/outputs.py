@@ -89,7 +89,7 @@ def outputs_vjp(s: Step, out_bar: Reals) -> None:
 
 
 def outputs_and_poses_vjp(s: Step, out_bar: Reals) -> None:
-    """Add to the same cotangents those of `out` and those that poses and velocities have already."""
+    """Add to the cotangents of q (tangent), v and constants, for those of `out` and for accumulated ones of poses."""
     frames, const_bar = Table(out_bar.memory, FRAME, out_bar.start), s.bars.const
     totals = out_bar.shifted((s.model.nb + s.model.ns) * FRAME.size)
     assert const_bar is not None

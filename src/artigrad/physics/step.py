@@ -40,7 +40,7 @@ def recompute(s: Step) -> None:
 
 
 def prepare_adjoint(s: Step) -> None:
-    """After a step, the rest of what `recompute` leaves."""
+    """After a forward step, compute the part of the result of `recompute` that the step does not leave in the workspace."""
     law = stages_of(s)
     if law.prepare is not None:
         law.prepare(s)

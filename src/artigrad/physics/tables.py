@@ -19,7 +19,7 @@ from ..model.transmissions import LINES, PIECES, Line
 from .collision.candidates import candidates
 from .collision.convex.hull_tables import spanning_corners
 from .constraints.soft.impedance import Soft
-from .constraints.soft.pair_numbers import PairSoft
+from .constraints.soft.pair_parameters import PairSoft
 from .joints.table import JOINTS, MOVING
 from .spatial import Articulated, Force, Inertia, Motion, Quat, Sym3, Transform, Vec3
 

@@ -11,7 +11,7 @@ from ..model.options import Options
 from ..model.params import FIELDS, Params
 from ..physics.constraints.law import law_of
 from ..physics.constraints.soft.impedance import HIGH, LOW
-from ..physics.constraints.soft.pair_numbers import LEAST_FRICTION
+from ..physics.constraints.soft.pair_parameters import LEAST_FRICTION
 
 CLOSE = 1e-9  # relative difference below which two values are equal
 RANGES = ("control_range", "force_range", "effort_limit")  # a value is clamped between two numbers

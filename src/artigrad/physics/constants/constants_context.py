@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ...compiler import Layout, Reals, Table, select
 from ..constraints.soft.impedance import LEAST
-from ..constraints.soft.pair_numbers import SoftNumbers
+from ..constraints.soft.pair_parameters import SoftOptionValues
 from ..features import Features
 from ..spatial import Force, Transform
 from ..tables import FIELD_INDEX, Constants, Topology
@@ -58,7 +58,7 @@ class ConstantsContext(NamedTuple):
     fields: Fields
     bodies: Table
     out: Constants
-    numbers: SoftNumbers
+    numbers: SoftOptionValues
     features: Features
     out_bar: Constants = None  # type: ignore[assignment]  # of an adjoint
     bars: Fields = None  # type: ignore[assignment]

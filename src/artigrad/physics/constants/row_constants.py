@@ -20,7 +20,7 @@ from ..constraints.soft.impedance import (
     soften,
     soften_vjp,
 )
-from ..constraints.soft.pair_numbers import PairNumbers, PairSoft, pair_soft, pair_soft_vjp
+from ..constraints.soft.pair_parameters import PairParameters, PairSoft, pair_soft, pair_soft_vjp
 from ..spatial import Quat, Vec3, compose_vjp, pose, pose_vjp
 from ..tables import Polynomial
 from .constants_context import ConstantsContext, add_invweight_bar
@@ -66,15 +66,15 @@ def dry_friction_vjp(m: ConstantsContext) -> None:
 _SHAPE_FRICTION = ("friction", "torsional_friction", "rolling_friction")
 
 
-def _shape_parameters(m: ConstantsContext, s: Any) -> PairNumbers:
+def _shape_parameters(m: ConstantsContext, s: Any) -> PairParameters:
     """Contact parameters of one shape: friction, solref, solimp, adhesion, margin, restitution."""
     slide, turn, roll = (m.fields.real(name, s) for name in _SHAPE_FRICTION)
     ref, imp = m.fields.struct("solref", s, SolRef), m.fields.struct("solimp", s, SolImp)
     pull, margin, e = (m.fields.real(name, s) for name in ("adhesion", "margin", "restitution"))
-    return PairNumbers(slide, slide, turn, roll, roll, ref, SolRef.zero(), imp, pull, margin, e)
+    return PairParameters(slide, slide, turn, roll, roll, ref, SolRef.zero(), imp, pull, margin, e)
 
 
-def _add_shape_bars(m: ConstantsContext, s: Any, bar: PairNumbers) -> None:
+def _add_shape_bars(m: ConstantsContext, s: Any, bar: PairParameters) -> None:
     """Add to the cotangents of a shape's contact parameters."""
     frictions = (bar.slide + bar.slide2, bar.torsion, bar.roll + bar.roll2)
     reals = dict(zip(_SHAPE_FRICTION, frictions, strict=True))
@@ -85,30 +85,30 @@ def _add_shape_bars(m: ConstantsContext, s: Any, bar: PairNumbers) -> None:
     m.bars.put("solimp", s, m.bars.struct("solimp", s, SolImp) + bar.imp)
 
 
-def _pair_parameters(m: ConstantsContext, k: Any) -> PairNumbers:
+def _pair_parameters(m: ConstantsContext, k: Any) -> PairParameters:
     """Contact parameters of pair k: its own, those of the shape of higher priority, or the mix of both."""
     a, b = m.structure.pair_a[k], m.structure.pair_b[k]
 
-    def own() -> PairNumbers:
+    def own() -> PairParameters:
         n, fields = m.structure.pair_own[k] - 1, m.fields
         mu = [fields.real("pair_friction", n, 5, j) for j in range(5)]
         refs = [fields.struct(name, n, SolRef) for name in ("pair_solref", "pair_solref_friction")]
         e = _larger(fields.real("restitution", a), fields.real("restitution", b))
         pull, margin = (fields.real(f"pair_{name}", n) for name in ("adhesion", "margin"))
-        return PairNumbers(*mu, *refs, fields.struct("pair_solimp", n, SolImp), pull, margin, e)
+        return PairParameters(*mu, *refs, fields.struct("pair_solimp", n, SolImp), pull, margin, e)
 
-    def mixed() -> PairNumbers:
+    def mixed() -> PairParameters:
         x, y = _shape_parameters(m, a), _shape_parameters(m, b)
         share = mix_share(m.fields.real("solmix", a), m.fields.real("solmix", b))
         larger = [_larger(p, q) for p, q in zip(x.leaves()[:5], y.leaves()[:5], strict=True)]
         imp = x.imp * share + y.imp * (1.0 - share)
         both = (x.adhesion + y.adhesion, x.margin + y.margin, _larger(x.restitution, y.restitution))
-        return PairNumbers(*larger, mix_ref(x.ref, y.ref, share), SolRef.zero(), imp, *both)
+        return PairParameters(*larger, mix_ref(x.ref, y.ref, share), SolRef.zero(), imp, *both)
 
-    def decided(s: Any) -> PairNumbers:
+    def decided(s: Any) -> PairParameters:
         x, y = _shape_parameters(m, a), _shape_parameters(m, b)
         both = (x.margin + y.margin, _larger(x.restitution, y.restitution))
-        return PairNumbers.from_leaves([*_shape_parameters(m, s).leaves()[: PairNumbers.size - 2], *both])
+        return PairParameters.from_leaves([*_shape_parameters(m, s).leaves()[: PairParameters.size - 2], *both])
 
     by_rank = {0: mixed, 1: lambda: decided(a), 2: lambda: decided(b)}
     return switch(_is_own(m, k), {1: own, 0: lambda: switch(m.structure.pair_rank[k], by_rank)})
@@ -132,15 +132,15 @@ def _share_of(x: Any, y: Any) -> Any:
     return select(x > y, 1.0, select(x < y, 0.0, 0.5))
 
 
-def _pair_parameters_vjp(m: ConstantsContext, k: Any, bar: PairNumbers) -> None:
+def _pair_parameters_vjp(m: ConstantsContext, k: Any, bar: PairParameters) -> None:
     """Adjoint of `_pair_parameters`."""
     a, b = m.structure.pair_a[k], m.structure.pair_b[k]
     x, y = _shape_parameters(m, a), _shape_parameters(m, b)
-    zero = PairNumbers.zero()
+    zero = PairParameters.zero()
     bounce = _share_of(x.restitution, y.restitution)
 
-    def common(own: PairNumbers, margin: Any, e: Any) -> PairNumbers:
-        return PairNumbers.from_leaves([*own.leaves()[: PairNumbers.size - 2], margin, e])
+    def common(own: PairParameters, margin: Any, e: Any) -> PairParameters:
+        return PairParameters.from_leaves([*own.leaves()[: PairParameters.size - 2], margin, e])
 
     def own() -> None:
         n, bars = m.structure.pair_own[k] - 1, m.bars
@@ -165,8 +165,10 @@ def _pair_parameters_vjp(m: ConstantsContext, k: Any, bar: PairNumbers) -> None:
         mu_b = [g * (1.0 - f) for g, f in zip(bar.leaves()[:5], first, strict=True)]
         none = SolRef.zero()
         e = (bar.restitution * bounce, bar.restitution * (1.0 - bounce))
-        _add_shape_bars(m, a, PairNumbers(*mu_a, ref_a, none, bar.imp * share, bar.adhesion, bar.margin, e[0]))
-        _add_shape_bars(m, b, PairNumbers(*mu_b, ref_b, none, bar.imp * (1.0 - share), bar.adhesion, bar.margin, e[1]))
+        _add_shape_bars(m, a, PairParameters(*mu_a, ref_a, none, bar.imp * share, bar.adhesion, bar.margin, e[0]))
+        _add_shape_bars(
+            m, b, PairParameters(*mu_b, ref_b, none, bar.imp * (1.0 - share), bar.adhesion, bar.margin, e[1])
+        )
         for s, more in zip((a, b), mix_share_vjp(mix_a, mix_b, share_bar), strict=True):
             m.bars.put_real("solmix", s, m.bars.real("solmix", s) + more)
 

@@ -8,7 +8,7 @@ from .constants_context import ConstantsContext
 
 
 def sensed(m: ConstantsContext) -> None:
-    """Rows of parameters as they are."""
+    """Copy the rows of parameters."""
     fields = m.fields
     for b in loop(m.model.nsensed):
         row = m.out.sensed[b]
@@ -22,8 +22,10 @@ def sensed(m: ConstantsContext) -> None:
 
 
 def sensed_vjp(m: ConstantsContext) -> None:
-    """Adds to the cotangents of masses, centers of mass and inertias, once `bodies_vjp` has put its own; puts that of the
-    magnetic field. Rotations and axes choose a sign, which is not differentiated."""
+    """Add to the cotangents of masses, centers of mass and inertias, after `bodies_vjp`; set that of the magnetic field.
+
+    Rotations and axes select a sign, which is not differentiated.
+    """
     bars = m.bars
     for b in loop(m.model.nsensed):
         row = m.out_bar.sensed[b]

@@ -125,8 +125,8 @@ def rate_vjp(s: Step, k: Any, bar: Any) -> None:
 class _Muscle:
     """Time constant of a muscle.
 
-    The higher the activation (slow), the slower it rises and the faster it falls. Between both, a smooth share changes
-    over a width of u - a, at once if the width is zero.
+    The higher the activation, the slower it rises and the faster it falls. Between rise and fall the time constant is
+    interpolated smoothly over a range of u - a, or switches if the range is zero.
     """
 
     def __init__(self, s: Step, k: Any, u: Any, a: Any):

@@ -1,6 +1,7 @@
 """Articulated-body recursion as factor and solve, O(n)  (theory 3.4-3.6, world axes).
 
-In world axes the inertia that a joint passes inwards is a plain sum: there is no congruence.
+The inward pass goes from the tips of the tree to the roots, the outward pass back. In world axes the inertia that a joint
+adds to its parent is a plain sum, without a congruence transform.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def damped(s: Step, i: Any) -> Extra:
 
 
 def factor(s: Step, diagonal: Diagonal = damped) -> None:
-    """Factor Mt = M + diagonal;  IA_p += what joint i passes of IA_i."""
+    """Factor Mt = M + diagonal; add the articulated inertia of each link i behind its joint to the parent: IA_p += ..."""
     for i in loop(1, s.model.nl, inwards=True):
         _eliminate(s, i, diagonal)
 
@@ -49,20 +50,20 @@ def factor_solve(s: Step, b: Reals, x: Reals) -> None:
 
 
 def factor_solve_inward(s: Step, b: Reals) -> None:
-    """`factor` and the inward half of `solve`."""
+    """Run `factor` and the inward pass of `solve`."""
     for i in loop(1, s.model.nl, inwards=True):
         _eliminate(s, i, damped)
         _solve_inward(s, i, b)
 
 
 def solve_inward(s: Step, b: Reals) -> None:
-    """Inward half of `solve`: s.dof.u = d^-1 L (b - S^T F)."""
+    """Inward pass of `solve`: s.dof.u = d^-1 L (b - S^T F)."""
     for i in loop(1, s.model.nl, inwards=True):
         _solve_inward(s, i, b)
 
 
 def solve_outward(s: Step, x: Reals) -> None:
-    """Outward half of `solve`: x = L^T u; leaves the motions y of links under x."""
+    """Outward pass of `solve`: x = L^T u; leaves the motions y of links under x."""
     s.link[0].y = Motion.zero()
     for i in loop(1, s.model.nl):
         s.link[i].y = joints.solve_outward(s, i, s.link[s.model.parent[i]].y, x)
@@ -86,7 +87,7 @@ def _eliminate(s: Step, i: Any, diagonal: Diagonal) -> None:
 
 
 def _felt(s: Step, i: Any) -> Articulated:
-    """Articulated inertia of link i: its own, plus what the joints it carries have passed."""
+    """Return the articulated inertia of link i: that of the link plus the contributions of its children."""
     link = s.link[i]
     tip: Callable[[], Articulated] = lambda: Articulated.of(link.I)  # noqa: E731
     inner: Callable[[], Articulated] = lambda: Articulated.of(link.I) + link.IA  # noqa: E731

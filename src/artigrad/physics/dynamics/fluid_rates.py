@@ -26,7 +26,7 @@ class _Rates:
         self.at, self.link, self.R, self.p = at, at.link, at.X.R, at.X.r
 
     def seen(self, W: Motion) -> tuple[Vec3, Vec3]:
-        """Velocity and angular velocity of the frame under a motion of its link, in its axes."""
+        """Velocity and angular velocity of the frame under a motion of its link, in the axes of the frame."""
         return self.R.T @ point_velocity(self.p, W), self.R.T @ W.w
 
     def wrench(self, v: Vec3, w: Vec3) -> Force:

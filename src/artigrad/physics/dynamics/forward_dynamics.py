@@ -1,11 +1,11 @@
 """Forward dynamics, (M + armature + h damping) qdd = tau - ID(q, v, 0), and its adjoint  (theory 3.1-3.3).
 
-The adjoint never differentiates M or its factor: one solve with the factor gives multipliers mu; then follows the
-adjoint of the equation of motion,
+The adjoint does not differentiate M or its factor: one solve with the factor gives multipliers mu, followed by the adjoint
+of the equation of motion,
 
     ID(q, v, qdd) + damping and springs - actuators - wrenches - constraints = 0,
 
-in the order outward half, forces of the environment on links, inward half, joints.
+in the order outward pass, forces of the environment on links, inward pass, joint forces.
 """
 
 from __future__ import annotations

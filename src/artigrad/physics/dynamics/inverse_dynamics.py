@@ -1,7 +1,7 @@
 """Inverse dynamics, tau = ID(q, v, a): recursive Newton-Euler, and its adjoint  (theory 2.1-2.6, world axes).
 
-The adjoint has two halves, outward and inward. Further forces on links (wrenches, contacts) are differentiated between
-them. Armature, damping and springs are in `passive` and `forward_dynamics`.
+The adjoint has an outward pass (roots to tips) and an inward pass. Further forces on links (wrenches, contacts) are
+differentiated between them. Armature, damping and springs are in `passive` and `forward_dynamics`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def inverse_dynamics_vjp(s: Step, qdd: Reals, tau_bar: Reals) -> None:
 
 
 def outward_vjp(s: Step, qdd: Reals, tau_bar: Reals, sign: float) -> None:
-    """Forces of links, and their cotangents y, a_bar, v_bar, for the cotangent sign * tau_bar of tau."""
+    """Compute forces of links, and their cotangents y, a_bar, v_bar, for the cotangent sign * tau_bar of tau."""
     start_forces(s)
     root = s.link[0]
     root.y, root.a_bar, root.v_bar = Motion.zero(), Force.zero(), Force.zero()

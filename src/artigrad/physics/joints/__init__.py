@@ -1,4 +1,7 @@
-"""Joint operations. Each function here is one branch over the table of joint types; see `joint.Joint`."""
+"""Joint operations. Each function branches over the table of joint types; see `joint.Joint`.
+
+Inward means from the tips of the tree to the roots, outward from the roots to the tips.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ __all__ = ["BY_MJCF", "EITHER_AXIAL", "JOINTS", "KIND", "MOVING", "Joint"]
 
 
 def _branch(s: Step, i: Any, call: Callable[[Joint], Any]) -> Any:
-    """Call `call` with the joint type of link i. The offset of its velocities is read here, once for all types."""
+    """Call `call` with the joint type of link i and the offset of its velocities."""
     _ = s.model.link_v[i]
     return switch(s.model.kind[i], {k: partial(call, joint) for k, joint in compiled(s.has).items()})
 
@@ -29,71 +32,75 @@ def prepare(s: Step, i: Any) -> None:
 
 
 def kinematics(s: Step, i: Any, X: Transform) -> tuple[Transform, Motion]:
-    """The pose beyond the joint of link i that sits at X, and the velocity it adds."""
+    """Return the pose after the joint of link i, whose frame before it is X, and the velocity that the joint adds."""
     return _branch(s, i, lambda joint: joint.kinematics(s, i, X))
 
 
 def apply(s: Step, i: Any, x: Reals) -> Motion:
-    """S x: the motion that joint velocities (or accelerations) x give link i relative to its parent."""
+    """Return S x, the motion of link i relative to its parent for joint velocities (or accelerations) x."""
     (motion,) = apply_rows(s, i, (x,))
     return motion
 
 
 def apply_rows(s: Step, i: Any, rows: tuple[Reals, ...]) -> tuple[Motion, ...]:
-    """S x of several x at once."""
+    """Return S x of several x at once."""
     return _branch(s, i, lambda joint: joint.apply(s, i, rows))
 
 
 def add_projection(s: Step, i: Any, f: Force, out: Reals) -> None:
-    """out += S^T f: what a force on link i is for its joint."""
+    """out += S^T f: the joint force of a force on link i."""
     _branch(s, i, lambda joint: joint.add_projection(s, i, f, out))
 
 
 def eliminate(s: Step, i: Any, IA: Articulated, extra: Extra) -> Articulated:
-    """Articulated inertia that link i adds to its parent through their joint; stores the factor in s.dof."""
+    """Return the articulated inertia that link i adds to its parent through their joint; store the factor in s.dof."""
     return _branch(s, i, lambda joint: joint.eliminate(s, i, IA, extra))
 
 
 def solve_inward(s: Step, i: Any, F: Force, b: Reals) -> Force:
-    """The force that reaches the parent of link i with force F and joint forces b."""
+    """Return the force on the parent of link i for the force F on the link and joint forces b."""
     return _branch(s, i, lambda joint: joint.solve_inward(s, i, F, b))
 
 
 def solve_outward(s: Step, i: Any, a: Motion, x: Reals) -> Motion:
-    """The acceleration of link i whose parent has a; writes the joint's accelerations to x."""
+    """Return the acceleration of link i whose parent has acceleration a; write joint accelerations to x."""
     (motion,) = _branch(s, i, lambda joint: joint.solve_outward(s, i, (a,), lambda k: s.dof[k].u, (x,)))
     return motion
 
 
 def solve_outward_rows(s: Step, i: Any, a: tuple[Motion, ...], rows: tuple[Reals, ...]) -> tuple[Motion, ...]:
-    """`solve_outward` of several at once, each of which has its inward half where its result goes."""
+    """Run `solve_outward` on several vectors; each has the result of its inward pass in the place of its result."""
     return _branch(s, i, lambda joint: joint.solve_outward(s, i, a, None, rows))
 
 
 def path_rows(s: Step, i: Any, rows: tuple[Force, ...], root: Reals, put: Put) -> tuple[Force, ...]:
-    """Propagate forces on link i through its joint and return the forces on the parent. `put(k, entries)` receives the
-    generalized force of each row on degree of freedom k, scaled by root, sqrt(1/d)."""
+    """Propagate forces on link i through its joint and return the forces on the parent.
+
+    `put(k, entries)` receives the generalized force of each row on degree of freedom k, scaled by root, sqrt(1/d).
+    """
     return _branch(s, i, lambda joint: joint.path_rows(s, i, rows, root, put))
 
 
 def before(s: Step, i: Any, parent: Motion, own: Motion) -> Motion:
-    """The motion in which the axes of joint i are fixed, of a field that is `parent` before it and `own` beyond."""
+    """Return the motion of the axes of joint i, for a motion field that is `parent` before the joint and `own` after it."""
     return _branch(s, i, lambda joint: joint.before(s, i, parent, own))
 
 
 def before_all(s: Step, i: Any, with_w: bool) -> tuple[Motion, Motion, Motion, Motion]:
-    """`before` of velocity, acceleration and the fields y and w (zero without it) of link i, at one branch."""
+    """Return `before` of velocity, acceleration and the fields y and w (zero without it) of link i, with one branch."""
     return _branch(s, i, lambda joint: joint.before_all(s, i, with_w))
 
 
 def beyond(s: Step, i: Any, total: tuple[Motion, ...], own: tuple[Motion, ...]) -> tuple[Motion, ...]:
-    """Motions beyond joint i in the axes that it carries, for motions `total` that begin with its own."""
+    """Return motions after joint i in the axes that it moves, for motions `total` that begin with those of the joint."""
     return _branch(s, i, lambda joint: joint.beyond(total, own))
 
 
 def add_bars(s: Step, i: Any, forces: tuple[Force, Force, Force], o_bar: Vec3) -> None:
-    """Add to the cotangents of the velocities and coordinates of joint i, given forces (relative, total, xi). o_bar: cotangent
-    of the origin of its tree."""
+    """Add to the cotangents of the velocities and coordinates of joint i, given forces (relative, total, xi).
+
+    o_bar: cotangent of the origin of its tree.
+    """
     _branch(s, i, lambda joint: joint.add_bars(s, i, forces, o_bar))
 
 
@@ -109,7 +116,7 @@ def add_parameter_bars(s: Step, i: Any, xi: Force, pairs: Pairs) -> None:
 
 
 def store_columns(s: Step) -> None:
-    """Write all columns of S to s.dof.S, for what works on single degrees of freedom."""
+    """Write all columns of S to s.dof.S, for code that works on single degrees of freedom."""
     for i in loop(1, s.model.nl):
 
         def store(joint: Joint, i: Any = i) -> None:

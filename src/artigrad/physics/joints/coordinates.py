@@ -34,7 +34,7 @@ Entry = Callable[[Any, Any], None]
 
 
 def each(s: Step, number: Entry, quaternion: Entry) -> None:
-    """Visit every coordinate: number(q index, v index) for additive ones, quaternion(qa, va) for a quaternion."""
+    """Call number(q index, v index) for each additive coordinate, quaternion(qa, va) for each quaternion."""
     for i in loop(1, s.model.nl):
         qa, va = s.model.link_q[i], s.model.link_v[i]
 
@@ -48,7 +48,7 @@ def each(s: Step, number: Entry, quaternion: Entry) -> None:
 
 
 def integrate(s: Step, q: Reals, v: Reals) -> None:
-    """q <- q (+) dt v, in place;  a quaternion: q <- normalize(q (x) exp(dt v / 2))"""
+    """q <- q (+) dt v, in place; for a quaternion q <- normalize(q (x) exp(dt v / 2))"""
 
     def number(a: Any, k: Any) -> None:
         q[a] = q[a] + s.dt * v[k]
@@ -60,7 +60,7 @@ def integrate(s: Step, q: Reals, v: Reals) -> None:
 
 
 def integrate_vjp(s: Step, q: Reals, v: Reals, q_bar: Reals, v_bar: Reals) -> None:
-    """q_bar of the new q becomes that of the old one (`q` holds the old one); v_bar accumulates  (theory 7.3)."""
+    """Replace q_bar of the new q by that of the old one (`q` has the old one); add to v_bar  (theory 7.3)."""
 
     def number(a: Any, k: Any) -> None:
         v_bar[k] = v_bar[k] + s.dt * q_bar[a]
@@ -77,12 +77,12 @@ def integrate_vjp(s: Step, q: Reals, v: Reals, q_bar: Reals, v_bar: Reals) -> No
 
 
 def normalize(s: Step, q: Reals) -> None:
-    """q <- q with quaternions of length one, in place: what stands for a rotation is q/|q|"""
+    """Normalize the quaternions of q in place."""
     each(s, lambda a, k: None, lambda a, k: q.put(a, quat_normalize(q.struct(a, Quat))))
 
 
 def normalize_vjp(s: Step, q: Reals, q_bar: Reals) -> None:
-    """q_bar of the normalized q becomes that of q"""
+    """Replace q_bar of the normalized q by that of q."""
     each(s, lambda a, k: None, lambda a, k: q_bar.put(a, quat_normalize_vjp(q.struct(a, Quat), q_bar.struct(a, Quat))))
 
 
@@ -99,7 +99,7 @@ def rate_along(s: Step, x: Reals, v: Reals, out: Reals) -> None:
 
 
 def rate_along_vjp(s: Step, x: Reals, v: Reals, out_bar: Reals, x_bar: Reals, v_bar: Reals) -> None:
-    """Adds to x_bar and v_bar."""
+    """Add to x_bar and v_bar."""
 
     def number(a: Any, k: Any) -> None:
         v_bar[k] = v_bar[k] + out_bar[k]
@@ -114,7 +114,7 @@ def rate_along_vjp(s: Step, x: Reals, v: Reals, out_bar: Reals, x_bar: Reals, v_
 
 
 def to_ambient(s: Step, q: Reals, tangent_bar: Reals, q_bar: Reals) -> None:
-    """q_bar += the ambient cotangent of a tangent one"""
+    """Add the ambient cotangent of a tangent one to q_bar."""
 
     def number(a: Any, k: Any) -> None:
         q_bar[a] = q_bar[a] + tangent_bar[k]
@@ -126,7 +126,7 @@ def to_ambient(s: Step, q: Reals, tangent_bar: Reals, q_bar: Reals) -> None:
 
 
 def to_tangent(s: Step, q: Reals, q_bar: Reals, tangent_bar: Reals) -> None:
-    """tangent_bar = the tangent cotangent of an ambient one"""
+    """Compute the tangent cotangent of an ambient one."""
 
     def number(a: Any, k: Any) -> None:
         tangent_bar[k] = q_bar[a]

@@ -1,13 +1,13 @@
-"""Free: position and rotation of a root; linear velocity in world axes, angular velocity in the body's axes.
+"""Free joint: position and rotation of a root; linear velocity in world axes, angular velocity in body axes.
 
-The origin of the tree moves along with the body, so in the tree's own coordinates its position is zero and the dynamics
-do not depend on where in the world it is. Linear velocity in world axes makes the momentum of free flight exact for a
-body whose frame sits in its center of mass, and right to the order of the step for others  (theory 7.5).
+The origin of the tree moves with the body. In tree coordinates its position is therefore zero, and the dynamics do not
+depend on its position in the world. With linear velocity in world axes the momentum of free flight is exact for a body
+whose frame is at its center of mass, and accurate to the order of the step for others  (theory 7.5).
 
-The joint acts like three shifts followed by a spherical joint: `before` gives what the shifts alone do, and cotangents of
-the shifts are those of everything they move.
+The joint is equivalent to three translations followed by a spherical joint: `before` returns the motion of the translations
+alone, and cotangents of the translations are those of the whole subtree.
 
-S is orthonormal, [0 R; 1 0], so eliminating the joint is solving with the 6x6 inertia itself.
+S is orthonormal, [0 R; 1 0], so that eliminating the joint is a solve with the 6x6 inertia.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def shifts(own: Motion) -> Motion:
-    """A motion of the body, expressed in the axes before its rotation."""
+    """Return the translational motion of the body, in the axes before its rotation."""
     return Motion(Vec3.zero(), own.v)
 
 
@@ -56,9 +56,10 @@ class Free(Joint):
             out.put(va + 3, out.struct(va + 3, Vec3) + X.R.T @ f.n)
 
     def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Extra) -> Articulated:
-        """IA + extra = L^T D L, unrolled; row j of `dof` keeps the column of L and 1/D. The extra is the same for all columns,
-        unless dampers are not linear.
-        Nothing is left for the world."""
+        """Factor IA + extra = L^T D L, unrolled; row j of `dof` stores the column of L and 1/D. Nothing is added to the world.
+
+        The extra is the same for all columns, unless dampers are nonlinear.
+        """
         va, dof = s.model.link_v[i], s.dof
         A, B, C = matrix(IA.A).leaves(), IA.B.leaves(), matrix(IA.C).leaves()
         K = [A[3 * r : 3 * r + 3] + B[3 * r : 3 * r + 3] for r in range(3)]
@@ -82,7 +83,7 @@ class Free(Joint):
 
     @staticmethod
     def _add_each(K: list[list[Any]], R: Mat3, extra: Extra) -> None:
-        """K += S diag(extra) S^T: shifts are along axes of the world, turns about those of the body"""
+        """K += S diag(extra) S^T: translations are along world axes, rotations about body axes."""
         columns = [R.column(k).leaves() for k in range(3)]
         for r in range(3):
             K[3 + r][3 + r] = K[3 + r][3 + r] + extra(r)
@@ -123,7 +124,7 @@ class Free(Joint):
         return tuple(of(x) for x in rows)
 
     def path_rows(self, s: Step, i: Any, rows: tuple[Force, ...], root: Reals, put: Put) -> tuple[Force, ...]:
-        """L^-T of forces on the body, entry by entry; nothing reaches the world."""
+        """L^-T of forces on the body, entry by entry; no force on the world."""
         va, w = s.model.link_v[i], [f.leaves() for f in rows]
         for j in reversed(range(6)):
             dof, scale = s.dof[va + j], root[va + j]
@@ -139,7 +140,7 @@ class Free(Joint):
         return shifts(own)
 
     def before_all(self, s: Step, i: Any, with_w: bool) -> tuple[Motion, Motion, Motion, Motion]:
-        """Motions before the joint for the acceleration without the term v_0 x v of the rotation."""
+        """Return motions before the joint, with the acceleration without the term v_0 x v of the rotation."""
         link = s.link[i]
         v, a, y = link.v, link.a, link.y
         v_0 = shifts(v)
@@ -150,8 +151,11 @@ class Free(Joint):
         return tuple(x - shifts(y) for x, y in zip(total, own, strict=True))
 
     def add_bars(self, s: Step, i: Any, forces: tuple[Force, Force, Force], o_bar: Vec3) -> None:
-        """The shifts carry the rotation too, so the cotangent of their velocities is that of everything they move, `total`;
-        they move the tree's origin, and nothing relative to it."""
+        """Add to the cotangents of coordinates and velocities.
+
+        The translations carry the rotation, so that the cotangent of their velocities is that of the whole subtree,
+        `total`. They move the origin of the tree and nothing relative to it.
+        """
         relative, total, xi = forces
         self.add_projections(s, i, ((Force(relative.n, total.f), s.bars.v), (Force(xi.n, o_bar), s.bars.tangent)))
 

@@ -29,7 +29,7 @@ Extra = Callable[[int], Any]  # what stands on the diagonal beside S^T I S, by c
 
 
 class Joint:
-    """One kind of joint: its record, its pose and columns, and what follows from these.
+    """Joint type: its record, its pose and columns, and the operations derived from them.
 
     In the functions, i is the link that the joint moves; several vectors at a time are tuples.
     """
@@ -63,7 +63,7 @@ class Joint:
 
     @property
     def zero(self) -> tuple[float, ...]:
-        """Its coordinates at rest."""
+        """Coordinates of the zero configuration."""
         return (0.0,) * self.straight + ((1.0, 0.0, 0.0, 0.0) if self.quaternion else ())
 
     # -- defined by each joint type ----------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class Joint:
         """Compute the terms that depend on the coordinates alone, before the recursion along the tree."""
 
     def kinematics(self, s: Step, i: Any, X: Transform) -> tuple[Transform, Motion]:
-        """The pose beyond the joint that sits at X, and the velocity it adds."""
+        """Return the pose after the joint, whose frame before it is X, and the velocity that the joint adds."""
         raise NotImplementedError
 
     def columns(self, s: Step, i: Any) -> list[Motion]:
@@ -79,7 +79,7 @@ class Joint:
         raise NotImplementedError
 
     def motions(self, axis: np.ndarray, anchor: np.ndarray, travel: float) -> np.ndarray:
-        """The motions (angular, linear at the body's origin) that it allows a body, as columns, in the body's frame."""
+        """Return the allowed motions (angular, linear at the origin of the body) as columns, in the frame of the body."""
         raise NotImplementedError
 
     def travel_of(self, p: Any, i: int) -> Any:
@@ -133,8 +133,10 @@ class Joint:
         return F
 
     def solve_outward(self, s: Step, i: Any, a: tuple[Motion, ...], u: Any, rows: tuple[Reals, ...]) -> Any:
-        """x = u - U . a/d, in each of `rows`;  the motion beyond the joint: a + S x. u: index -> number; without it the
-        inward half is where the result goes."""
+        """x = u - U . a/d, in each of `rows`;  the motion after the joint: a + S x.
+
+        u: function of the index; None if the result of the inward pass is in the place of the result.
+        """
         va, S = s.model.link_v[i], self.columns(s, i)
 
         def of(a: Motion, x: Reals) -> Motion:
@@ -149,8 +151,11 @@ class Joint:
         return tuple(of(one, x) for one, x in zip(a, rows, strict=True))
 
     def path_rows(self, s: Step, i: Any, rows: tuple[Force, ...], root: Reals, put: Put) -> tuple[Force, ...]:
-        """One step of L along a path: forces on the link become entries  z = sqrt(1/d) S . f  of the rows, handed to
-        put(k, entries), and forces on the parent. root: sqrt(1/d)."""
+        """Propagate forces on the link one step along a path, an application of L.
+
+        The entries  z = sqrt(1/d) S . f  of the rows are passed to put(k, entries); the forces on the parent are returned.
+        root: sqrt(1/d).
+        """
         va, S = s.model.link_v[i], self.columns(s, i)
         for k in reversed(range(len(S))):
             dof, scale = s.dof[va + k], root[va + k]
@@ -161,7 +166,7 @@ class Joint:
 
     # -- the motion in which its axes are fixed ------------------------------------------------------------------------
     def before(self, s: Step, i: Any, parent: Motion, own: Motion) -> Motion:
-        """Motion that carries the axes of the joint, for a field that is `parent` on the parent and `own` beyond the joint."""
+        """Return the motion of the axes of the joint, for a field that is `parent` on the parent and `own` after the joint."""
         return parent
 
     def before_all(self, s: Step, i: Any, with_w: bool) -> tuple[Motion, Motion, Motion, Motion]:
@@ -171,7 +176,7 @@ class Joint:
         return link.v, link.a, link.y, s.field[p].w if with_w else Motion.zero()
 
     def beyond(self, total: tuple[Motion, ...], own: tuple[Motion, ...]) -> tuple[Motion, ...]:
-        """Motions `total`, which begin with the joint's own, in the axes that the joint carries."""
+        """Return motions `total`, which begin with those of the joint, in the axes that the joint moves."""
         return total
 
     # -- cotangents ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Prismatic: a shift along the z axis of the joint frame."""
+"""Prismatic joint: translation along the z axis of the joint frame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Prismatic(Joint):
     straight, axial, travel = 1, True, 1.0
 
     def kinematics(self, s: Step, i: Any, X: Transform) -> tuple[Transform, Motion]:
-        """X' = X shifted by q z,  S = [0 ; z]"""
+        """X' = X translated by q z,  S = [0 ; z]"""
         va = s.model.link_v[i]
         z = X.R.column(2)
         S = Motion(Vec3.zero(), z)

@@ -1,4 +1,4 @@
-"""Revolute: a turn about the z axis of the joint frame."""
+"""Revolute joint: rotation about the z axis of the joint frame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Revolute(Joint):
     straight, axial, angular = 1, True, True
 
     def prepare(self, s: Step, i: Any) -> None:
-        """sin q and cos q"""
+        """Compute sin q and cos q."""
         row = s.dof[s.model.link_v[i]]
         row.sin, row.cos = sincos(s.q[s.model.link_q[i]])
 

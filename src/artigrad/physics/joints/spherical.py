@@ -1,6 +1,6 @@
-"""Spherical: any rotation, as a quaternion; velocities in the axes of the moving body.
+"""Spherical joint: rotation as a quaternion; velocities in body axes.
 
-The quaternion may have any length: the pose is that of q/|q|, so the gradient with respect to q is orthogonal to it.
+The quaternion may have any norm: the pose is that of q/|q|, so that the gradient with respect to q is orthogonal to it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from .spherical import Spherical
 
 
 class Fixed(Joint):
-    """Bodies on fixed joints are one link: the physics never meets it."""
+    """Fixed joint. Bodies connected by fixed joints are one link, so that the physics has no fixed joints."""
 
     name = "fixed"
 

@@ -1,4 +1,4 @@
-"""Sensors of a body and all it carries, of the energy of the model, and of the time."""
+"""Sensors of a body subtree, of the energy of the model, and of the time."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def _center(own: FrameRow, m: Any, com: Vec3) -> Moments:
 
 
 def _velocity(own: FrameRow, m: Any, com: Vec3) -> Moments:
-    """m v, of the center of mass"""
+    """Term m v of the center of mass."""
     return Moments(m, Vec3.zero(), (own.v + cross(own.w, own.R @ com)) * m, Vec3.zero())
 
 
 def _momentum(own: FrameRow, m: Any, com: Vec3, I: Sym3, ref: FrameRow) -> Moments:
-    """R I R^T w + x x m v, with places x and velocities v relative to the frame `ref`"""
+    """Term R I R^T w + x x m v, with positions x and velocities v relative to the frame `ref`."""
     r = own.R @ com
     x, mv = own.p + r - ref.p, (own.v + cross(own.w, r) - ref.v) * m
     return Moments(m, x * m, mv, own.R @ (I @ (own.R.T @ own.w)) + cross(x, mv))
 
 
 def _about_center(total: Moments) -> Vec3:
-    """About the center of mass x0, whose velocity is v0:  L - m x0 x v0"""
+    """Angular momentum about the center of mass x0 with velocity v0: L - m x0 x v0."""
     return total.L - cross(total.mx, total.mv) / total.m
 
 

@@ -1,12 +1,13 @@
-"""The contact sensor: contacts between two sides, some of them or their sum.
+"""Contact sensor: data of selected contacts between two sides, or their sum.
 
-    data      found (how many there are), force and torque along normal, tangent and their product, dist, pos, normal, tangent,
-              linvel and angvel along the same three
-    reduce    none: the first ones; mindist: the deepest; maxforce: the strongest; netforce: their sum in the world about the
-              mean point, weighted by force
+    data      found (the number of contacts), force and torque along normal, tangent and their cross product, dist, pos,
+    normal,
+              tangent, linvel and angvel along the same three
+    reduce    none: the first ones; mindist: the deepest; maxforce: the strongest; netforce: the sum in world axes about the
+      mean position, weighted by force
 
-Which contacts are chosen is not differentiated. Signs are MuJoCo's: those of the later shape of a pair, or the opposite if the
-first side is the later one.
+The selection is not differentiated. Signs are MuJoCo's: those of the later shape of a pair, or the opposite if the first
+side is the later one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NONE, MINDIST, MAXFORCE, NETFORCE = range(len(REDUCE))
 
 
 class ContactData(Linear):
-    """All that a contact sensor may give of one contact, in the order of CONTACT_DATA."""
+    """Data of one contact, in the order of CONTACT_DATA."""
 
     found: float
     force: Vec3
@@ -58,8 +59,11 @@ def _is(model: Model, part: ContactSide, shape: int) -> bool:
 
 
 def _between(m: Model, s: Sensor) -> list[list[Entry]]:
-    """Points between the two sides: number; 1 if the first side is the earlier shape, -1 if it is the later; -1 if the pair has
-    its shapes the other way round than MuJoCo; the frames of both bodies, and whether they move."""
+    """Return the candidate points between the two sides.
+
+    Each entry has the index; 1 if the first side is the earlier shape, -1 if it is the later; -1 if the pair has its shapes
+    in the opposite order of MuJoCo; the frames of both bodies, and 1 for each that can move.
+    """
     kinds, (one, other), out = m.shapes.kind, s.between, list[Entry]()
     for k, pair in enumerate(contact_shapes(m)):
         a, b = sorted(pair, key=lambda i: (kinds[i], i))
@@ -72,7 +76,7 @@ def _between(m: Model, s: Sensor) -> list[list[Entry]]:
 
 
 def _site(m: Model, s: Sensor) -> Entry:
-    """Frame of the site of the zone, whether there is one; which contacts, how many at most, and whether their sum."""
+    """Return the frame of the zone site, 1 if there is one, the type of selection, the maximum number, and 1 for a sum."""
     return m.nb + max(s.on, 0), int(s.zone is not None), REDUCE.index(s.reduce), s.num, int(s.reduce == "netforce")
 
 
@@ -99,7 +103,7 @@ LAST = 1e30  # above all keys that contacts are ordered by
 
 
 def _picks(c: SensorInputs, n: Any) -> Iterator[tuple[Any, Any]]:
-    """Slots of a sensor in a loop: its number, and the place among the entries of the contact it has; -1 for none."""
+    """Yield the slots of a sensor: index, and index of its contact among the entries; -1 for none."""
     key_before, before = carry(-LAST), carry(-1.0)
     for slot in loop(c.table.place(n, 3)):
         key, which, at = carry(LAST), carry(-1.0), carry(0.0)
@@ -125,12 +129,12 @@ def _keys(x: ContactRow) -> dict[int, Callable[[], Any]]:
 
 # -- one contact -------------------------------------------------------------------------------------------------------------
 def _axes(x: ContactRow) -> Mat3:
-    """Rows: normal, tangent, their product."""
+    """Matrix with rows normal, tangent and their cross product."""
     return Mat3.columns(x.normal, x.tangent, cross(x.normal, x.tangent)).T
 
 
 def _one(x: ContactRow, a: FrameRow, b: FrameRow, way: Any, turned: Any) -> ContactData:
-    """Data of one contact, `found` left out; a, b: frames of its bodies, zeros for the world."""
+    """Data of one contact without `found`; a, b: frames of its bodies, zeros for the world."""
 
     def along(y: Vec3) -> Vec3:
         return Vec3(y.x, y.y * turned, y.z * way)
@@ -151,7 +155,7 @@ def _one(x: ContactRow, a: FrameRow, b: FrameRow, way: Any, turned: Any) -> Cont
 
 
 def _chosen(c: SensorInputs, n: Any, which: Any) -> Iterator[Term]:
-    """The contact at a place among the entries, as the only term of a sum."""
+    """Return the contact at an index among the entries, as the single term of a sum."""
     at = carry(0.0)
     for k, way, turned, a, a_moves, b, b_moves in c.table.entries(n):
         this = abs(at.value - which) < 0.5
@@ -162,13 +166,13 @@ def _chosen(c: SensorInputs, n: Any, which: Any) -> Iterator[Term]:
 
 
 def _only(this: Any, way: Any, turned: Any) -> Callable[..., ContactData]:
-    """Data of a contact where the mask holds, else zeros."""
+    """Data of a contact where the mask is true, else zeros."""
     return lambda x, a, b: select(this, _one(x, a, b, way, turned), ContactData.zero())
 
 
 # -- their sum -----------------------------------------------------------------------------------------------------------------
 class Net(Linear):
-    """Sums over contacts: weight, weight times place, force, and torque about a place."""
+    """Sums over contacts: weight, weight times position, force, and torque about a point."""
 
     w: float
     wp: Vec3
@@ -177,7 +181,7 @@ class Net(Linear):
 
 
 def _all(c: SensorInputs, n: Any, about: Vec3) -> Iterator[Term]:
-    """w = |f|;  places relative to `about`"""
+    """Term of one contact: weight w = |f|, position relative to `about`."""
     for k, way, turned, *_ in c.table.entries(n):
         there, sign = _there(c, n, c.contact(k).load()), to_real(way) * to_real(turned)
 
@@ -186,7 +190,7 @@ def _all(c: SensorInputs, n: Any, about: Vec3) -> Iterator[Term]:
 
 
 def _part(about: Vec3, there: Any, sign: Any) -> Callable[[ContactRow], Net]:
-    """A contact's part of the sums, where it exists."""
+    """Contribution of a contact to the sums, where it exists."""
 
     def part(x: ContactRow) -> Net:
         w, p, f = sqrt(dot(x.force, x.force)), x.point - about, x.force * sign
@@ -196,7 +200,7 @@ def _part(about: Vec3, there: Any, sign: Any) -> Callable[[ContactRow], Net]:
 
 
 def _net_data(about: Vec3) -> Callable[[Net], ContactData]:
-    """pos = sum w p / sum w,  force = sum f,  torque = sum (t + (p - pos) x f);  axes are those of the world"""
+    """Data of the sum: pos = sum w p / sum w,  force = sum f,  torque = sum (t + (p - pos) x f), in world axes."""
 
     def data(total: Net) -> ContactData:
         some = steady(total.w) > 0.0
@@ -209,7 +213,7 @@ def _net_data(about: Vec3) -> Callable[[Net], ContactData]:
 
 
 def _mean_point(c: SensorInputs, n: Any) -> Vec3:
-    """The mean point itself, about which torques are summed without loss of digits; not differentiated."""
+    """Mean position. Torques are summed about it to avoid cancellation; not differentiated."""
     w, wp = carry(0.0), carry(Vec3.zero())
     for k, *_ in c.table.entries(n):
         x = c.contact(k).load().map(steady)
@@ -223,14 +227,14 @@ PARTS = tuple(CONTACT_DATA)
 
 
 def _put(c: SensorInputs, n: Any, slot: Any, data: ContactData) -> None:
-    """Write those numbers of a contact that the sensor gives."""
+    """Write the data of a contact that the sensor returns."""
     for k, name in enumerate(PARTS):
         for at in data_place(c, n, k):
             put(c, n, getattr(data, name), at + slot * c.table.data_width[n])
 
 
 def _taken(c: SensorInputs, n: Any, slot: Any) -> ContactData:
-    """Their cotangents; zeros for numbers that it does not give."""
+    """Return the cotangents of the data of a contact; zeros for data that the sensor does not return."""
     cells = {name: carry(0.0 if size == 1 else Vec3.zero()) for name, size in CONTACT_DATA.items()}
     for k, cell in enumerate(cells.values()):
         for at in data_place(c, n, k):

@@ -1,8 +1,8 @@
-"""Sensors of the distance of two shapes or bodies, of its direction, and of the segment from one to the other.
+"""Sensors of the distance of two shapes or bodies, its direction, and the segment between the nearest points.
 
-Every shape of one side makes a pair with every shape of the other; the nearest point of all within the cutoff is read. Gaps,
-points and normals, and their adjoint, are those of contacts (`narrowphase`), of the nearest points alone. Which pair is the
-nearest is not differentiated.
+Every shape of one side forms a pair with every shape of the other; the nearest point of all pairs within the cutoff is
+read. Distances, points and normals, and their adjoint, are those of contacts (`narrowphase`), for the nearest points only.
+The choice of the nearest pair is not differentiated.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ PLACED = Layout(X=Transform, at=Vec3)
 
 # -- pairs -----------------------------------------------------------------------------------------------------------------
 class Measured(NamedTuple):
-    """Pairs of shapes of all sensors of distance.
+    """Pairs of shapes of all distance sensors.
 
     Attributes:
         routine, a, b: Routine and shapes of each pair.
@@ -77,7 +77,7 @@ class Measured(NamedTuple):
 
 
 def sides_of(model: Model, s: Sensor) -> list[list[int]]:
-    """Shapes of both sides of a distance."""
+    """Return the shapes of both sides of a distance sensor."""
     shapes = model.shapes
     return [
         [k for k, body in enumerate(shapes.body) if (k if side.what == "shape" else body) == side.which]
@@ -91,7 +91,7 @@ def endless(model: Model, side: list[int]) -> bool:
 
 
 def measured_pairs(model: Model) -> Measured:
-    """The pairs of all sensors; planes and height fields are first in theirs."""
+    """Return the pairs of all sensors; planes and height fields are the first shapes of theirs."""
     out = Measured([], [], [], [], {}, [0], [])
     for s in (s for s in model.sensors if s.kind in DISTANCE_SENSORS):
         out.first[s.name] = len(out.a)
@@ -112,7 +112,7 @@ def measured_pairs(model: Model) -> Measured:
 
 
 def _pairs(m: Model, s: Sensor) -> list[list[Entry]]:
-    """Pairs of a sensor: number, and 1 or -1 for the direction of its normal."""
+    """Yield the pairs of a sensor: index, and 1 or -1 for the direction of the normal."""
     found = measured_pairs(m)
     one, other = sides_of(m, s)
     first = found.first[s.name]
@@ -129,7 +129,7 @@ INTEGERS: dict[str, ArgumentKind] = {
 
 
 def distance_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
-    """The arguments that sensors of distance add to a kernel, scratch by its size."""
+    """Return the kernel arguments of distance sensors; scratch by its size."""
     found, kinds = measured_pairs(model), model.shapes.kind
 
     def ints(values: Any) -> np.ndarray:
@@ -154,7 +154,7 @@ Features = tuple[frozenset[int], frozenset[int]]  # routines of pairs and kinds 
 
 
 def distance_features(model: Model) -> Features | None:
-    """Settings of kernels that measure distances; None if no sensor does."""
+    """Return settings of kernels that compute distances; None without distance sensors."""
     found, kinds = measured_pairs(model), model.shapes.kind
     if not found.a:
         return None
@@ -165,7 +165,7 @@ def distance_features(model: Model) -> Features | None:
 
 
 def take_distances(arguments: dict[str, Any], features: Features) -> SimpleNamespace:
-    """Fields that the narrow phase reads of a contact problem, from a kernel's arguments."""
+    """Select the fields for the narrow phase from the kernel arguments."""
     routines, solids = features
     found = {name[6:]: arguments.pop(name) for name in INTEGERS}
     found["placed"] = Table(found["placed"].memory, PLACED)
@@ -176,7 +176,7 @@ def take_distances(arguments: dict[str, Any], features: Features) -> SimpleNames
 
 # -- the nearest point -----------------------------------------------------------------------------------------------------
 class Nearest(Linear):
-    """The nearest point of all pairs: its gap, its place in the world, and the normal from the first side to the second."""
+    """Nearest point of all pairs: signed distance, world position, and normal from the first side to the second."""
 
     gap: float
     point: Vec3
@@ -184,7 +184,7 @@ class Nearest(Linear):
 
 
 def _points(c: SensorInputs, n: Any) -> Iterator[tuple[Any, Any, Any, ContactGeometry]]:
-    """Points of the pairs of sensor n in loops: pair, point, sign of the normal, gap."""
+    """Yield the points of the pairs of sensor n: pair, point, sign of the normal, signed distance."""
     near, s = c.table.number(n, 0), c.s.at(constraints=c.table.measured)
     for k, sign, *_ in c.table.entries(n):
         place_shape(s, s.constraints.a[k])
@@ -197,13 +197,13 @@ def _points(c: SensorInputs, n: Any) -> Iterator[tuple[Any, Any, Any, ContactGeo
 
 
 def _tree(c: SensorInputs, k: Any) -> Any:
-    """Tree about whose origin the points of pair k are."""
+    """Return the tree whose origin the points of pair k are relative to."""
     m = c.s.model
     return m.tree[m.shape_link[c.table.measured.b[k]]]
 
 
 def _nearest(c: SensorInputs, n: Any) -> tuple[Nearest, Any]:
-    """The nearest point, and its place among all, counted from 1; 0 for none within the cutoff."""
+    """Return the nearest point and its index among all, counted from 1; 0 for none within the cutoff."""
     best, which, count = carry(Nearest(c.table.number(n, 0), Vec3.zero(), Vec3.zero())), carry(0.0), carry(0.0)
     for k, _, sign, found in _points(c, n):
         count.value = count.value + 1.0
@@ -214,7 +214,7 @@ def _nearest(c: SensorInputs, n: Any) -> tuple[Nearest, Any]:
 
 
 def _add(c: SensorInputs, n: Any, which: Any, bar: Nearest) -> None:
-    """From the cotangent of the nearest point to poses and shapes."""
+    """Propagate the cotangent of the nearest point to poses and shapes."""
     s, count = c.s.at(constraints=c.table.measured), carry(0.0)
     for k, m, sign, found in _points(c, n):
         count.value = count.value + 1.0
@@ -230,19 +230,19 @@ def _add(c: SensorInputs, n: Any, which: Any, bar: Nearest) -> None:
 
 # -- readings ----------------------------------------------------------------------------------------------------------------
 class Segment(Linear):
-    """From the surface of the first side to that of the second, in the world."""
+    """Segment from the surface of the first side to that of the second, world axes."""
 
     start: Vec3
     end: Vec3
 
 
 def _direction(near: Nearest) -> Vec3:
-    """From the surface of the first side to that of the second: against the normal where they overlap."""
+    """Direction from the surface of the first side to that of the second; opposite to the normal in penetration."""
     return near.normal * select(steady(near.gap) < 0.0, -1.0, 1.0)
 
 
 def _segment(near: Nearest) -> Segment:
-    """point -+ gap/2 normal"""
+    """Ends of the segment: point -+ distance/2 normal."""
     half = near.normal * (0.5 * near.gap)
     return Segment(near.point - half, near.point + half)
 
@@ -251,12 +251,12 @@ VALUES: tuple[tuple[Callable[[Nearest], Any], int], ...] = ((lambda near: near.g
 
 
 def _by_value(c: SensorInputs, n: Any, of: Callable[[Callable[[Nearest], Any]], Any]) -> Any:
-    """`of` the function of the nearest point that sensor n reads."""
+    """Call `of` with the function of the nearest point that sensor n reads."""
     return switch(c.table.place(n), {k: partial(of, value) for k, (value, _) in enumerate(VALUES)})
 
 
 def _read(c: SensorInputs, n: Any) -> None:
-    """Beyond the cutoff the cutoff, and zeros."""
+    """Read the sensor; beyond the cutoff the distance is the cutoff, and directions are zero."""
     near, _ = _nearest(c, n)  # which is at the cutoff, without point and normal, if there is none
     _by_value(c, n, lambda value: put(c, n, value(near)))
 
@@ -275,7 +275,7 @@ _READING = Reading(_read, _vjp)
 
 
 def _kind(which: int) -> SensorKind:
-    """A sensor of distance; which: of VALUES."""
+    """Return the record of a distance sensor; which: index into VALUES."""
     return SensorKind("model", _READING, lambda s: VALUES[which][1], "", place=lambda m, s: (which,), lists=_pairs)
 
 

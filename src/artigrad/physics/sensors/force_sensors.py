@@ -35,7 +35,7 @@ def _accelerometer_inputs(c: SensorInputs, n: Any) -> list[Input]:
 
 
 def _mean(dt: Any) -> Any:
-    """Under the hard law, whose forces are impulses, the mean over the coming step: (v_after - v)/dt - g"""
+    """Mean acceleration over the coming step under the hard law, whose forces are impulses: (v_after - v)/dt - g."""
     return lambda own, after, gravity: own.R.T @ ((after - own.v) * (1.0 / dt) - gravity)
 
 
@@ -62,8 +62,11 @@ BODIES, CONTACTS, EQUALITIES, TENDONS = range(4)  # lists of a sensor of force o
 
 
 def _lists(m: Model, s: Sensor) -> list[list[Entry]]:
-    """Bodies that a site's body carries; contacts that press on them from outside, with the sign of their force; equalities
-    likewise, with the side; pieces of tendons."""
+    """Return the lists of a force sensor.
+
+    These are the bodies of the subtree of the site's body; contacts of the subtree with other bodies, with the sign of
+    their force; equalities likewise, with the side; and segments of tendons.
+    """
     body = m.site_body[s.on]
     inside = set(subtree(m, body))
     contacts = [(k, (b in inside) - (a in inside)) for k, (a, b) in enumerate(contact_bodies(m))]
@@ -73,12 +76,12 @@ def _lists(m: Model, s: Sensor) -> list[list[Entry]]:
 
 
 def contact_bodies(model: Model) -> list[tuple[int, int]]:
-    """Bodies of every point of contact of the report; -1 is the world."""
+    """Return the bodies of every candidate contact point; -1 is the world."""
     return [(model.shapes.body[a], model.shapes.body[b]) for a, b in contact_shapes(model)]
 
 
 def contact_shapes(model: Model) -> list[tuple[int, int]]:
-    """Shapes of every point of contact of the report."""
+    """Return the shapes of every candidate contact point."""
     if not model.shapes.pairs:
         return []
     found = candidates(model)
@@ -87,8 +90,11 @@ def contact_shapes(model: Model) -> list[tuple[int, int]]:
 
 
 def _need(own: FrameRow, m: Any, com: Vec3, I: Sym3, a: AccelerationRow, site: FrameRow) -> Force:
-    """Force that accelerates a body, and its torque about a site x:
-    f = m A,  t = (c - x) x f + I w' + w x I w,  A = a + w' x r + w x (w x r),  r from the body's frame to its center c"""
+    """Force that accelerates a body, and its torque about a site at x.
+
+    f = m A,  t = (c - x) x f + I w' + w x I w,  A = a + w' x r + w x (w x r),  r from the body's frame to its center of
+    mass c
+    """
     r, w = own.R @ com, own.w
     f = (a.linear + cross(a.angular, r) + cross(w, cross(w, r))) * m
     spin, turned = own.R @ (I @ (own.R.T @ w)), own.R @ (I @ (own.R.T @ a.angular))
@@ -96,9 +102,12 @@ def _need(own: FrameRow, m: Any, com: Vec3, I: Sym3, a: AccelerationRow, site: F
 
 
 def _terms(c: SensorInputs, n: Any) -> Iterator[Term]:
-    """Force, and torque about the site, on the body of a site from its parent, world axes: those that accelerate bodies, less
-    those of contacts, connect and weld equalities and spatial tendons. As in MuJoCo actuators at sites, fluids and compensated
-    weight are left out: they count as part of the joint."""
+    """Force on the body of a site from its parent, and torque about the site, world axes, as terms of a sum.
+
+    They are the forces that accelerate the bodies of the subtree, minus those of contacts, connect and weld equalities and
+    spatial tendons. As in MuJoCo, forces of actuators at sites, fluids and gravity compensation are not subtracted: they
+    count as part of the joint force.
+    """
     site = c.frame(c.table.place(n))
     for b, *_ in c.table.entries(n, BODIES):
         yield [c.frame(b), *body_constants(c, b), c.acceleration(b), site], _need
@@ -111,7 +120,7 @@ def _terms(c: SensorInputs, n: Any) -> Iterator[Term]:
 
 
 def _pressed(sign: Any) -> Callable[[ContactRow, FrameRow], Force]:
-    """Wrench about a site of a contact on what is carried, with the opposite sign."""
+    """Return the function for the wrench of a contact on the subtree about a site, with the opposite sign."""
 
     def wrench(x: ContactRow, site: FrameRow) -> Force:
         f = x.force * -sign
@@ -121,7 +130,7 @@ def _pressed(sign: Any) -> Callable[[ContactRow, FrameRow], Force]:
 
 
 def _held(sign: Any, on_b: Any) -> Callable[[HeldRow, FrameRow], Force]:
-    """Wrench of an equality on one of its sides, likewise."""
+    """Return the function for the wrench of an equality on one of its sides about a site, with the opposite sign."""
 
     def wrench(x: HeldRow, site: FrameRow) -> Force:
         f = x.force * -sign
@@ -131,7 +140,7 @@ def _held(sign: Any, on_b: Any) -> Callable[[HeldRow, FrameRow], Force]:
 
 
 def _carried(part: str) -> SensorKind:
-    """Force or torque at a site, in its axes."""
+    """Return the record of a force or torque sensor at a site, in the axes of the site."""
     reading = function(
         lambda c, n: [c.frame(c.table.place(n))],
         lambda own, total: own.R.T @ getattr(total, part),
@@ -151,13 +160,13 @@ def _carried(part: str) -> SensorKind:
 
 # -- touch ---------------------------------------------------------------------------------------------------------------
 def _touching(m: Model, s: Sensor) -> list[list[Entry]]:
-    """Points of contact of a site's body, with the sign of their normal."""
+    """Return the candidate contact points of a site's body, with the sign of their normal."""
     body = m.site_body[s.on]
     return [[(k, 1 if a == body else -1) for k, (a, b) in enumerate(contact_bodies(m)) if body in (a, b)]]
 
 
 def _pressing(c: SensorInputs, n: Any) -> Iterator[Term]:
-    """Normal forces of contacts whose normals meet the zone; which do is not differentiated."""
+    """Yield normal forces of contacts whose normals intersect the zone; the selection is not differentiated."""
     site = c.frame(c.table.place(n)).load().map(steady)
     for k, sign, *_ in c.table.entries(n):
         x = c.contact(k).load().map(steady)

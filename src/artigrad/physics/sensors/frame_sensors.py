@@ -1,4 +1,4 @@
-"""Sensors of joints and frames. A frame may be given relative to another one, its reference."""
+"""Sensors of joints and frames. A frame is read in the world or relative to a reference frame."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BALL_V = function(lambda c, n: [c.v(c.table.place(n), Vec3)], _as_it_is)
 
 # -- frames --------------------------------------------------------------------------------------------------------------
 def frame_place(m: Model, s: Sensor) -> Entry:
-    """Row of the frame of a site, and of its reference; whether it has one."""
+    """Return the row of the frame of a site, the row of its reference frame, and 1 if it has one."""
     return m.nb + s.on, m.nb + max(s.ref, 0), int(s.ref >= 0)
 
 
@@ -47,19 +47,19 @@ def _both(c: SensorInputs, n: Any) -> list[Input]:
 
 
 def _relative(own: FrameRow, ref: FrameRow) -> FrameRow:
-    """p' = Rr^T (p - pr),  R' = Rr^T R,  v' = Rr^T (v - vr - wr x (p - pr)),  w' = Rr^T (w - wr)"""
+    """Relative motion p' = Rr^T (p - pr),  R' = Rr^T R,  v' = Rr^T (v - vr - wr x (p - pr)),  w' = Rr^T (w - wr)."""
     apart, T = own.p - ref.p, ref.R.T
     return FrameRow(T @ apart, T @ own.R, T @ (own.v - ref.v - cross(ref.w, apart)), T @ (own.w - ref.w))
 
 
 def _of_frame(part: Callable[[FrameRow], Any], cut: str = "both") -> SensorKind:
-    """Part of a frame, relative to its reference if it has one."""
+    """Return the record of a part of a frame, relative to its reference if it has one."""
     cases = {0: function(_own, part), 1: function(_both, lambda own, ref: part(_relative(own, ref)))}
     return SensorKind("site", by_place(2, cases), lambda s: 3, cut, place=frame_place)
 
 
 def _of_site(value: Callable[[FrameRow], Vec3]) -> SensorKind:
-    """A vector of a site in its own axes."""
+    """Return the record of a vector of a site in the axes of the site."""
     return SensorKind("site", function(_own, value), lambda s: 3, place=frame_place)
 
 
@@ -73,8 +73,10 @@ FIXED, ANGULAR, QUATERNION, FLOATING = range(4)  # rotations of joints
 
 
 def _quaternion_path(m: Model, s: Sensor) -> list[list[Entry]]:
-    """Bodies from that of the site outwards to the world: body, rotation of its joint, its entry of q. Then those of the
-    reference, and both sites."""
+    """Return the bodies from that of the site to the world: body, rotation of its joint, its entry of q.
+
+    Then those of the reference, and both sites.
+    """
     return [_chain(m, s.on), _chain(m, s.ref) if s.ref >= 0 else []]
 
 
@@ -89,8 +91,10 @@ def _chain(m: Model, site: int) -> list[Entry]:
 
 
 def _along_tree(c: SensorInputs, n: Any, which: int, frame: Any) -> Quat:
-    """Product of the quaternions of all bodies and joints between the world and a site, and that of the site. It changes
-    continuously with q and gives the sign of the quaternion; not differentiated."""
+    """Product of the quaternions of a site and all bodies and joints between it and the world.
+
+    It is continuous in q and selects the sign of the quaternion; not differentiated.
+    """
     s = c.s
     q = carry(_steady(c.constant("site_turn", frame - s.model.nb, "rotation").load()))
     for body, kind, first, *_ in c.table.entries(n, which):
@@ -128,7 +132,7 @@ def _steady(q: Any) -> Any:
 
 
 def _quaternion(c: SensorInputs, n: Any, R: Mat3) -> Quat:
-    """w x y z of R; of the two the one of the product along the tree."""
+    """Quaternion w x y z of R, with the sign of the product along the tree."""
     along = _along_tree(c, n, 0, c.table.place(n))
     seen = carry(along)
     for _ in loop(c.table.place(n, 2)):
@@ -139,7 +143,7 @@ def _quaternion(c: SensorInputs, n: Any, R: Mat3) -> Quat:
 
 
 def _turn_bar(y: Quat, R: Mat3, y_bar: Quat) -> Mat3:
-    """R_bar = [g] R / 2 with g_k = y_bar . (0, e_k) (x) y / 2: a turn w of the world does dR = [w] R"""
+    """Cotangent R_bar = [g] R / 2 with g_k = y_bar . (0, e_k) (x) y / 2; a world rotation w gives dR = [w] R."""
     g = (y_bar @ y.conjugate).u * 0.5
     return (hat(g) @ R) * 0.5
 

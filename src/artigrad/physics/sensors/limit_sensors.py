@@ -1,6 +1,7 @@
-"""Sensors of limits of joints and tendons: distance, velocity and force; zero where no limit acts.
+"""Sensors of limits of joints and tendons: distance, velocity and force; zero where no limit is active.
 
-A limit acts from its margin on. Where both of a joint or tendon do, the lower one is read. Which acts is not differentiated.
+A limit is active from its margin on. If both limits of a joint or tendon are active, the lower one is read. The choice is
+not differentiated.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ LEAST = 1e-15  # sine of half the angle below which the axis of a rotation is ta
 
 
 def _acts(x: Any, low: Any, high: Any, margin: Any) -> tuple[Any, Any]:
-    """Masks of the lower limit that acts, and of the upper one."""
+    """Return masks of the active lower limit and of the active upper one."""
     below = steady(x - low - margin) < 0.0
     above = steady(high - x - margin) < 0.0
     return below, above
 
 
 def _distance(x: Any, low: Any, high: Any, margin: Any) -> Any:
-    """r = +-(x - limit) - margin"""
+    """Distance r = +-(x - limit) - margin."""
     below, above = _acts(x, low, high, margin)
     return select(below, x - low - margin, select(above, high - x - margin, 0.0))
 
@@ -36,7 +37,7 @@ def _velocity(x: Any, v: Any, low: Any, high: Any, margin: Any) -> Any:
 
 # -- ball joints: the angle from zero ----------------------------------------------------------------------------------------
 def _angle_and_axis(q: Quat) -> tuple[Any, Vec3]:
-    """Angle within 0 and pi, and axis, of a rotation."""
+    """Angle in [0, pi] and axis of a rotation."""
     q = quat_normalize(q)
     q = select(steady(q.w) < 0.0, -q, q)
     sine = sqrt(dot(q.u, q.u))
@@ -46,7 +47,7 @@ def _angle_and_axis(q: Quat) -> tuple[Any, Vec3]:
 
 
 def _reach(low: Any, high: Any, margin: Any, angle: Any) -> Any:
-    """r = limit - angle - margin"""
+    """Distance r = limit - angle - margin."""
     return maximum(low, high) - angle - margin
 
 

@@ -7,14 +7,14 @@ from .sensor_kind import Entry, SensorKind, function
 
 
 def _part(on: str, part: str) -> SensorKind:
-    """One number of a part of `actuator_outputs`."""
+    """Return the record of a sensor that reads one value of `actuator_outputs`."""
     reading = function(lambda c, n: [c.actuator_outputs(part, c.table.place(n))], lambda x: x)
     place = (lambda m, s: (m.joint_v[s.on],)) if part == "joint_force" else (lambda m, s: (s.on,))
     return SensorKind(on, reading, actuator_outputs=lambda m: True, place=place)
 
 
 def actuators_on(model: Model, tendon: int) -> list[Entry]:
-    """Actuators that act on a tendon."""
+    """Return the actuators that act on a tendon."""
     return [(j,) for j, t in enumerate(model.transmissions) if t.kind == "tendon" and t.a == tendon]
 
 

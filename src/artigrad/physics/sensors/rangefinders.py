@@ -1,4 +1,4 @@
-"""Rangefinders, with rays along z of their sites that pass through its body; and sensors of whether a site is inside a zone."""
+"""Rangefinders, with rays along z of their sites that ignore the body of the site; and sensors of a site inside a zone."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ZONES = (SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX)  # kinds of shapes of a zone
 
 
 # -- shapes in the way -----------------------------------------------------------------------------------------------------
-def seen_shapes(model: Model, site: int) -> list[int]:
-    """Shapes that a rangefinder may see: not those of the body of its site."""
+def castable_shapes(model: Model, site: int) -> list[int]:
+    """Return the shapes that the rays of a site can hit: all but those of its body."""
     shapes = model.shapes
     return [k for k, body in enumerate(shapes.body) if body != model.site_body[site] and k not in shapes.unseen]
 
 
-def check_seen(model: Model) -> None:
-    """Refuse convex hulls without a surface in the way of a rangefinder."""
+def check_surfaces(model: Model) -> None:
+    """Raise InputError for a convex hull without a surface mesh that rays can hit."""
     for s in model.sensors:
-        for k in seen_shapes(model, s.on) if s.kind == "rangefinder" else ():
+        for k in castable_shapes(model, s.on) if s.kind == "rangefinder" else ():
             if model.shapes.kind[k] == POINTS and model.shapes.surfaces[k] is None:
                 name = model.shapes.names[k]
                 raise ModelError(
@@ -41,25 +41,25 @@ def check_seen(model: Model) -> None:
 
 
 def surface_corners(model: Model) -> np.ndarray:
-    """Corners of all triangles that rangefinders may see, nine numbers each."""
+    """Return the vertices of all triangles that rays can hit, nine values each."""
     parts = [surface.vertices[surface.faces].reshape(-1) for surface in _surfaces(model) if surface is not None]
     return np.concatenate([*parts, np.zeros(1)])
 
 
 def _surfaces(model: Model) -> list[Any]:
-    """The surface of each shape that a rangefinder may see, if it has one."""
-    seen = {k for s in model.sensors if s.kind == "rangefinder" for k in seen_shapes(model, s.on)}
+    """Return the surface mesh of each shape that rays can hit, if it has one."""
+    seen = {k for s in model.sensors if s.kind == "rangefinder" for k in castable_shapes(model, s.on)}
     return [surface if k in seen else None for k, surface in enumerate(model.shapes.surfaces)]
 
 
 def _shapes(m: Model, s: Sensor) -> list[list[Entry]]:
-    """Shapes: number, kind (POINTS: a surface), and its first and last triangle."""
+    """Return the shapes: index, kind (POINTS: a surface mesh), first and last triangle."""
     surfaces, out, ends = _surfaces(m), list[Entry](), dict[int, int]()
     total = 0
     for k, surface in enumerate(surfaces):
         total += 0 if surface is None else len(surface.faces)
         ends[k] = total
-    for k in seen_shapes(m, s.on):
+    for k in castable_shapes(m, s.on):
         surface = surfaces[k]
         count = 0 if surface is None else len(surface.faces)
         out.append((k, m.shapes.kind[k] if surface is None else POINTS, ends[k] - count, ends[k]))
@@ -68,7 +68,7 @@ def _shapes(m: Model, s: Sensor) -> list[list[Entry]]:
 
 # -- rays ------------------------------------------------------------------------------------------------------------------
 class Cast(NamedTuple):
-    """A ray and a shape: the hit, and start and direction of the ray in the axes of the shape."""
+    """Ray and shape: the hit, and origin and direction of the ray in the axes of the shape."""
 
     hit: Hit
     start: Vec3
@@ -76,7 +76,7 @@ class Cast(NamedTuple):
 
 
 def _cast(c: SensorInputs, entry: tuple[Any, ...], p: Vec3, d: Vec3) -> Cast:
-    """A ray in the world and the shape of an entry."""
+    """Return the cast of a world ray on the shape of an entry."""
     shape, kind, first, end, *_ = entry
     s, X = c.s, c.shape(shape).load()
     start, ray, size = X.R.T @ (p - X.p), X.R.T @ d, s.const.shape[shape].size
@@ -97,7 +97,7 @@ def _heights(const: Any, first: Any) -> Reals:
 
 
 def _first_hit(c: SensorInputs, n: Any, own: FrameRow) -> tuple[Any, Any]:
-    """Distance of the nearest shape along a ray, and its place among the shapes, counted from 1."""
+    """Return the distance of the nearest shape along a ray, and its index among the shapes, counted from 1."""
     far, which, count = carry(NEVER), carry(0.0), carry(0.0)
     for entry in c.table.entries(n):
         x = _cast(c, entry, own.p, own.R.column(2)).hit.x
@@ -108,7 +108,7 @@ def _first_hit(c: SensorInputs, n: Any, own: FrameRow) -> tuple[Any, Any]:
 
 
 def _read(c: SensorInputs, n: Any) -> None:
-    """Distance, direction, origin, point and depth, those that the sensor gives; where nothing is met -1, and zeros."""
+    """Write the requested data: distance, direction, origin, point, normal, depth; without a hit -1, and zeros."""
     own = c.frame(c.table.place(n)).load()
     d, (far, _) = own.R.column(2), _first_hit(c, n, own)
     met = far < NEVER
@@ -122,7 +122,7 @@ def _read(c: SensorInputs, n: Any) -> None:
 
 
 def data_place(c: SensorInputs, n: Any, k: int) -> Any:
-    """The place of part k of a sensor among its readings, in a loop of one turn; of none if it has no such part."""
+    """Yield the index of part k among the readings of a sensor; nothing if it has no such part."""
     row = c.table.data_row[n] + k
     for _ in loop(c.table.has_data[row]):
         yield c.table.data_at[row]
@@ -152,13 +152,13 @@ def _vjp(c: SensorInputs, n: Any) -> None:
 
 
 def _ray_bar(p_bar: Vec3, d_bar: Vec3) -> FrameRow:
-    """Cotangent of a frame for that of its place and its z axis."""
+    """Cotangent of a frame from that of its origin and its z axis."""
     zero = Vec3.zero()
     return FrameRow(p_bar, Mat3.columns(zero, zero, d_bar), zero, zero)
 
 
 def _hit_vjp(c: SensorInputs, entry: tuple[Any, ...], own: FrameRow, far_bar: Any) -> tuple[Vec3, Vec3]:
-    """Cotangents of place and direction of the ray, for that of the distance of a shape; those of the shape are added."""
+    """Return cotangents of origin and direction of the ray from that of the distance; add those of the shape."""
     shape = entry[0]
     place: ShapePlace = c.shape(shape)
     X, d = place.load(), own.R.column(2)
@@ -197,23 +197,23 @@ def _zone_kind(c: SensorInputs, n: Any, of: Callable[[int], Any]) -> Any:
 
 
 def in_zone(c: SensorInputs, n: Any, p: Vec3) -> Any:
-    """1 where a point is in the zone of a sensor, in the axes of its site; else 0."""
+    """Return 1 where a point is in the zone of a sensor, in the axes of its site; else 0."""
     return _zone_kind(c, n, lambda kind: select(inside(kind, zone_size(c, n), p), 1.0, 0.0))
 
 
 def meets_zone(c: SensorInputs, n: Any, start: Vec3, ray: Vec3) -> Any:
-    """1 where a ray meets the zone of a sensor, also from inside; else 0."""
+    """Return 1 where a ray intersects the zone of a sensor, also from inside; else 0."""
     size = zone_size(c, n)
     return _zone_kind(c, n, lambda kind: select(SOLIDS[kind](size, start, ray).x < NEVER, 1.0, 0.0))
 
 
 def zone_of(s: Sensor) -> int:
-    """Kind of the zone of a sensor."""
+    """Return the kind of the zone of a sensor."""
     return ZONES[0] if s.zone is None else SHAPES.index(s.zone.shape)
 
 
 def _read_inside(c: SensorInputs, n: Any) -> None:
-    """1 if the reference is in the zone of the site, else 0. Not differentiated."""
+    """Write 1 if the reference point is in the zone of the site, else 0. Not differentiated."""
     own, ref = (c.frame(c.table.place(n, k)).load() for k in (0, 1))
     put(c, n, in_zone(c, n, (own.R.T @ (ref.p - own.p)).map(steady)))
 

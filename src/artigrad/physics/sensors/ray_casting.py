@@ -1,10 +1,10 @@
 """Intersection of rays with shapes, as MuJoCo defines it, and its derivative.
 
-Each surface is F(p, size) = 0 in the axes of its shape. The distance x at which a ray start + x ray meets it has the derivative
+Each surface is F(p, size) = 0 in the axes of its shape. The distance x along the ray start + x ray has the derivative
 
     dx = -(n . (d start + x d ray) + F_size . d size + F_heights . d heights) / (n . ray),     n = dF/dp
 
-Which part of a surface is met is not differentiated.
+The choice of the surface part is not differentiated.
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ LEAST = 1e-15
 
 
 class Hit(Linear):
-    """Distance along a ray, NEVER if it meets nothing; n and F_size there; of a height field the numbers of the three heights
-    of the triangle that is met, and their shares in the point."""
+    """First intersection of a ray with a shape.
+
+    Attributes:
+        x: Distance along the ray; NEVER without an intersection.
+        n: Gradient of F with respect to the point.
+        by_size: Derivatives of F with respect to the sizes.
+        node, share: Of a height field, indices of the three heights of the triangle, and their barycentric weights.
+    """
 
     x: float
     n: Vec3
@@ -39,12 +45,12 @@ MISS = _hit(NEVER, Vec3.zero(), Vec3.zero())
 
 
 def _no_further(hit: Hit, inside: Any) -> Hit:
-    """The hit where the mask holds, else none."""
+    """Return the hit where the mask is true, else no hit."""
     return Hit(select(inside, hit.x, NEVER), hit.n, hit.by_size, hit.node, hit.share)
 
 
 def nearer(a: Hit, b: Hit) -> Hit:
-    """The first of two hits."""
+    """Return the nearer of two hits."""
     return select(b.x < a.x, b, a)
 
 
@@ -56,7 +62,7 @@ def _nearest(hits: Iterable[Hit]) -> Hit:
 
 
 def _roots(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    """The two zeros of a x^2 + 2 b x + c, the smaller first; -1 where there are none."""
+    """Return the two roots of a x^2 + 2 b x + c, the smaller first; -1 without real roots."""
     root = b * b - a * c
     real = (root >= LEAST) & (a > 0.0)
     width, scale = sqrt(maximum(root, 0.0)), select(a > 0.0, a, 1.0)
@@ -72,12 +78,12 @@ def _first(near: Any, far: Any) -> Any:
 
 
 def _at(start: Vec3, ray: Vec3, x: Any) -> Vec3:
-    """The point at distance x; where nothing is met, the start."""
+    """Return the point at distance x; without a hit, the origin of the ray."""
     return start + ray * select(x < NEVER, x, 0.0)
 
 
 def _crossing(position: Any, along: Any) -> Any:
-    """Distance at which a coordinate comes to zero; -1 where it does not change."""
+    """Return the distance at which a coordinate is zero; -1 where it is constant."""
     changes = abs(along) > LEAST
     return select(changes, -position / select(changes, along, 1.0), -1.0)
 
@@ -86,14 +92,14 @@ AXES = (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))
 
 
 def _flat(size: Any, start: Vec3, ray: Vec3, k: int, side: float) -> Hit:
-    """The plane side p_k = size, everywhere."""
+    """Intersect with the infinite plane side p_k = size."""
     x = _crossing(start.leaves()[k] - side * size, ray.leaves()[k])
     return _hit(_ahead(x), AXES[k] * side, AXES[k] * -1.0)
 
 
 # -- solids --------------------------------------------------------------------------------------------------------------
 def _plane(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
-    """From its front alone, and within the rectangle of its half sizes, where these are not zero."""
+    """Intersect with a plane from its front, within the rectangle of its half sizes, if these are not zero."""
     front = ray.z < -LEAST
     x = _ahead(select(front, -start.z / select(front, ray.z, 1.0), -1.0))
     p = _at(start, ray, x).map(abs)
@@ -102,7 +108,7 @@ def _plane(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
 
 
 def _ellipsoid(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
-    """F = sum (p/size)^2 - 1"""
+    """Intersect with the ellipsoid F = sum (p/size)^2 - 1."""
     s, d = start.map(lambda a, b: a / b, size), ray.map(lambda a, b: a / b, size)
     x = _ahead(_first(*_roots(dot(d, d), dot(s, d), dot(s, s) - 1.0)))
     p = _at(start, ray, x)
@@ -111,14 +117,14 @@ def _ellipsoid(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
 
 
 def _sphere(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
-    """F = |p|^2 - radius^2"""
+    """Intersect with the sphere F = |p|^2 - radius^2."""
     r = size.x
     x = _ahead(_first(*_roots(dot(ray, ray), dot(start, ray), dot(start, start) - r * r)))
     return _hit(x, _at(start, ray, x) * 2.0, Vec3(-2.0 * r, 0.0, 0.0))
 
 
 def _wall(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
-    """Side of a tube about z, given radius and half length: F = x^2 + y^2 - radius^2"""
+    """Intersect with the side of a tube about z with radius and half length: F = x^2 + y^2 - radius^2."""
     s, d, r = Vec3(start.x, start.y, 0.0), Vec3(ray.x, ray.y, 0.0), size.x
     x = _first(*_roots(dot(d, d), dot(s, d), dot(s, s) - r * r))
     x = select(abs(start.z + x * ray.z) <= size.y, _ahead(x), NEVER)
@@ -150,7 +156,7 @@ def _cylinder(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
 
 
 def _faces(size: Vec3, start: Vec3, ray: Vec3) -> list[Hit]:
-    """Faces of a box, in pairs along x, y and z."""
+    """Yield the faces of a box, in pairs along x, y and z."""
     found, half = [], size.leaves()
     for k in range(3):
         for side in (-1.0, 1.0):
@@ -177,7 +183,7 @@ SOLIDS: dict[int, Callable[[Vec3, Vec3, Vec3], Hit]] = {
 
 # -- triangles -----------------------------------------------------------------------------------------------------------
 def _triangle(a: Vec3, b: Vec3, c: Vec3, start: Vec3, ray: Vec3) -> tuple[Any, Vec3]:
-    """Distance of a triangle along a ray, and the shares of its corners in the point."""
+    """Return the distance of a triangle along a ray, and the barycentric coordinates of the point."""
     e, f, s = b - a, c - a, start - a
     h, g = cross(ray, f), cross(s, e)
     det = dot(e, h)
@@ -189,7 +195,7 @@ def _triangle(a: Vec3, b: Vec3, c: Vec3, start: Vec3, ray: Vec3) -> tuple[Any, V
 
 
 def meet_triangles(corners: Reals, first: Any, end: Any, start: Vec3, ray: Vec3) -> Hit:
-    """Intersect a ray with triangles first .. end, nine numbers each."""
+    """Intersect a ray with triangles first .. end, nine values each."""
     best = carry(MISS)
     for k in loop(first, end):
         a, b, c = (corners.struct(k * 9 + 3 * j, Vec3) for j in range(3))
@@ -202,7 +208,7 @@ def meet_triangles(corners: Reals, first: Any, end: Any, start: Vec3, ray: Vec3)
 class Field(NamedTuple):
     """Height field: half sizes and depth of its base, heights by rows, number of rows and columns.
 
-    A cell has two triangles that share a diagonal; there are walls between its rim and its origin, and a box below.
+    A cell has two triangles that share a diagonal. There are walls between the border and the base, and a box below.
     """
 
     size: Vec3
@@ -212,7 +218,7 @@ class Field(NamedTuple):
 
 
 def meet_field(field: Field, start: Vec3, ray: Vec3) -> Hit:
-    """Intersect a ray with the ground: F = z - H(x/half x, y/half y), its walls and its base."""
+    """Intersect a ray with a height field: the surface F = z - H(x/half x, y/half y), its walls and its base."""
     size, top = field.size, carry(LEAST)
     for k in loop(field.rows * field.cols):
         top.value = maximum(top.value, field.heights[k])
@@ -231,12 +237,12 @@ def meet_field(field: Field, start: Vec3, ray: Vec3) -> Hit:
 
 
 def _bottom(face: Hit) -> Any:
-    """F_size z of a face of the base."""
+    """Derivative F_size z of a face of the base."""
     return -1.0 if face.n.leaves()[2] == -1.0 else 0.0
 
 
 def _over_cells(field: Field, around: list[Hit], start: Vec3, ray: Vec3) -> Hit:
-    """The ground that a ray meets between the faces of the box around it."""
+    """Intersect a ray with the surface of a height field, within its bounding box."""
     size, rows, cols = field.size, to_real(field.rows), to_real(field.cols)
     step_x, step_y = 2.0 * size.x / (cols - 1.0), 2.0 * size.y / (rows - 1.0)
     low_x, high_x = _span(start.x, ray.x, around, size.x, step_x)
@@ -244,7 +250,7 @@ def _over_cells(field: Field, around: list[Hit], start: Vec3, ray: Vec3) -> Hit:
     best = carry(MISS)
 
     def near(r: Any, low: Any, high: Any) -> Any:
-        """Return True where cell r may be under the ray."""
+        """Return True where the ray can intersect cell r."""
         return (to_real(r) >= low - 2.0) & (to_real(r) <= high + 2.0)
 
     for r in loop(field.rows - 1):
@@ -268,8 +274,10 @@ def _over_cells(field: Field, around: list[Hit], start: Vec3, ray: Vec3) -> Hit:
 
 
 def _span(position: Any, along: Any, around: list[Hit], half: Any, step: Any) -> tuple[Any, Any]:
-    """Least and largest number of a cell along one axis over which the ray is inside the box around the ground. A ray that
-    begins inside counts from its start."""
+    """Return the first and last index of the cells along one axis for the part of the ray in the bounding box.
+
+    A ray that begins inside counts from its origin.
+    """
     count = sum((select(face.x < NEVER, 1.0, 0.0) for face in around), 0.0)
     first = (position + half) / step
     low, high = select(count < 1.5, first, NEVER), select(count < 1.5, first, -NEVER)
@@ -290,7 +298,7 @@ def _ground(field: Field, corners: tuple[Vec3, ...], nodes: tuple[Any, ...], sta
 
 
 def _wall_below_rim(field: Field, side: int, face: Hit, start: Vec3, ray: Vec3) -> Hit:
-    """The wall on a side of the ground: x low, x high, y low, y high."""
+    """Intersect a ray with a side wall of a height field: x low, x high, y low, y high."""
     along_y = side < 2
     count, size = (field.rows, field.size.y) if along_y else (field.cols, field.size.x)
     p = _at(start, ray, face.x)
@@ -306,7 +314,7 @@ def _wall_below_rim(field: Field, side: int, face: Hit, start: Vec3, ray: Vec3) 
 
 # -- inside --------------------------------------------------------------------------------------------------------------
 def inside(kind: int, size: Vec3, p: Vec3) -> Any:
-    """Return True where a point is in a zone, in its axes."""
+    """Return True where a point is in a zone, in the axes of the zone."""
     z, flat = abs(p.z), p.x * p.x + p.y * p.y
     if kind == BOX:
         return (abs(p.x) < size.x) & (abs(p.y) < size.y) & (z < size.z)

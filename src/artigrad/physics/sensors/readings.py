@@ -20,13 +20,13 @@ NO_BOUND = 1e30
 
 
 def readings(s: Step, out: Reals, time: Any, after: Reals | None) -> None:
-    """Fill `out` with the readings of all sensors, one after the other.
+    """Compute the readings of all sensors, concatenated in `out`.
 
     Args:
         s: The step, at the state and controls that are read.
         out: Readings.
         time: Time of the state, s.
-        after: Velocities of sites after the coming step, where sensors read them.
+        after: Velocities of sites after the coming step, if sensors read them.
     """
     c, features = SensorInputs(s, _fill(s), None, out, time, after), s.sensors.features
     for n in loop(s.sensors.count):
@@ -57,7 +57,7 @@ def readings_vjp(s: Step, out_bar: Reals, time: Any, after: Reals | None) -> Non
 
 
 def _fill(s: Step) -> SensorBuffers:
-    """Outputs of which readings are functions; the workspace has the kinematics of the state."""
+    """Compute the quantities that readings depend on; the workspace has the kinematics of the state."""
     values, features = SensorBuffers(s.ws.frames, s.ws.acceleration_data, s.ws.actuator_outputs), s.sensors.features
     if features.acceleration_data:
         acceleration_data(s, values.acceleration_data)
@@ -82,7 +82,7 @@ def _clear(s: Step, bars: SensorBuffers) -> None:
 
 
 def _each(c: SensorInputs, n: Any, what: str, kinds: frozenset[str]) -> None:
-    """The reading of sensor n, which is of one of some kinds, or its adjoint."""
+    """Call the reading of sensor n, or its adjoint, by its kind."""
     readings = {READINGS.index(KINDS[kind].reading) for kind in kinds}
     cases = {k: partial(getattr(READINGS[k], what), c, n) for k in sorted(readings)}
     if len(cases) > 1:
@@ -93,13 +93,13 @@ def _each(c: SensorInputs, n: Any, what: str, kinds: frozenset[str]) -> None:
 
 # -- cutoffs ---------------------------------------------------------------------------------------------------------------
 def _bounds(c: SensorInputs, n: Any) -> tuple[Any, Any]:
-    """Least and largest reading of a sensor with a cutoff."""
+    """Return the lower and upper bound of a reading with a cutoff."""
     top = c.table.number(n, 0)
     return switch(c.table.cut[n], {ABOVE: lambda: (-NO_BOUND, top), BOTH: lambda: (-top, top)})
 
 
 def _bound(c: SensorInputs, n: Any) -> None:
-    """Bound a reading by the cutoff of its sensor."""
+    """Clamp a reading to the cutoff of its sensor."""
     first = c.table.first[n]
     for _ in loop(c.table.is_cut[n]):
         low, high = _bounds(c, n)
@@ -108,7 +108,7 @@ def _bound(c: SensorInputs, n: Any) -> None:
 
 
 def _bound_vjp(c: SensorInputs, found: SensorInputs, n: Any) -> None:
-    """No cotangent for a reading beyond its cutoff."""
+    """Set the cotangent of a clamped reading to zero."""
     first = c.table.first[n]
     for _ in loop(c.table.is_cut[n]):
         _each(found, n, "read", c.table.features.cut)

@@ -1,7 +1,7 @@
-"""Inputs of readings: frames, accelerations, contacts, tendons, actuators and parameters, and the buffers of their cotangents.
+"""Inputs of readings (frames, accelerations, contacts, tendons, actuators, parameters), and the buffers of their cotangents.
 
-A `Slot` is one value that a reading depends on, with the place of its cotangent. A reading is a function of slots, so that its
-adjoint follows from it (`sensor_kind`).
+A `Slot` is one value that a reading depends on, with the address of its cotangent. A reading is a function of slots, so
+that its adjoint is derived from it (`sensor_kind`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..spatial.vectors import axial
 
 
 class FrameRow(Linear):
-    """A row of FRAME: position, axes and velocities of a body or site in the world."""
+    """Row of FRAME: position, axes and velocities of a body or site in the world."""
 
     p: Vec3
     R: Mat3
@@ -28,14 +28,14 @@ class FrameRow(Linear):
 
 
 class AccelerationRow(Linear):
-    """A row of FRAME_MOTION: proper acceleration of a frame and its angular acceleration, world axes."""
+    """Row of FRAME_MOTION: proper acceleration of a frame and its angular acceleration, world axes."""
 
     linear: Vec3
     angular: Vec3
 
 
 class ContactRow(Linear):
-    """A row of REPORT."""
+    """Row of REPORT."""
 
     force: Vec3
     point: Vec3
@@ -47,7 +47,7 @@ class ContactRow(Linear):
 
 
 class HeldRow(Linear):
-    """A row of HELD_REPORT."""
+    """Row of HELD_REPORT."""
 
     force: Vec3
     torque: Vec3
@@ -63,7 +63,7 @@ class Placed(Linear):
 
 
 class Input(Protocol):
-    """A value that a reading depends on, and the place of its cotangent."""
+    """Value that a reading depends on, with the address of its cotangent."""
 
     def load(self) -> Any: ...
 
@@ -72,7 +72,7 @@ class Input(Protocol):
 
 
 class Slot(NamedTuple):
-    """A value in memory: entry `at` of `values`, whose cotangent is entry `bar_at` of `bars`."""
+    """Value in memory: entry `at` of `values`, with its cotangent in entry `bar_at` of `bars`."""
 
     values: Reals
     bars: Reals | None
@@ -92,7 +92,7 @@ class Slot(NamedTuple):
 
 
 def _is_nothing(x: Any) -> bool:
-    """True for the number zero, which is the cotangent of a value that a reading does not depend on."""
+    """Return True for the number zero, the cotangent of a value that a reading does not depend on."""
     return isinstance(x, int | float) and x == 0
 
 
@@ -111,7 +111,7 @@ class OrWorld(NamedTuple):
 
 
 def field(table: Table, bars: Table | None, i: Any, name: str) -> Slot:
-    """Field of row i of a table."""
+    """Return the slot of a field of row i of a table."""
     offset, kind = table.layout.fields[name]
     at = i * table.layout.size + offset
     if bars is None:
@@ -121,7 +121,7 @@ def field(table: Table, bars: Table | None, i: Any, name: str) -> Slot:
 
 
 class ShapePlace(NamedTuple):
-    """Pose of shape k in the world. Its cotangent goes to the pose of its link (`zeta`, `o_bar`) and to its place on it."""
+    """World pose of shape k. Its cotangent is added to that of its link (`zeta`, `o_bar`) and of its pose on the link."""
 
     s: Step
     k: Any
@@ -179,7 +179,7 @@ class SensorInputs:
 
     # -- outputs -----------------------------------------------------------------------------------------------------
     def frame(self, k: Any) -> Slot:
-        """Body k; site k - nb."""
+        """Frame of body k, or of site k - nb."""
         return self._of("frames", k * FRAME.size, FrameRow)
 
     def frame_or_world(self, k: Any, moves: Any) -> OrWorld:
@@ -199,11 +199,11 @@ class SensorInputs:
         return self._of("acceleration_data", start + k * size_of(kind), kind)
 
     def acceleration(self, k: Any) -> Slot:
-        """Acceleration of body k; of site k - nb."""
+        """Acceleration of body k, or of site k - nb."""
         return self._sensing("frames", k, AccelerationRow)
 
     def limit_force(self, k: Any) -> Slot:
-        """Force of the limit of link k; of tendon k - nl."""
+        """Force of the limit of link k, or of tendon k - nl."""
         return self._sensing("limits", k, float)
 
     def row_force(self, t: Any) -> Slot:

@@ -1,7 +1,7 @@
-"""Records of sensors: the reading of each kind with its adjoint, and the tables of integers that readings follow.
+"""Records of sensor kinds with readings and adjoints, and the integer tables that readings follow.
 
-Most readings are  y = value(own inputs, sum of term(inputs of an entry)):  a function without loops of a few slots, and of a
-sum over a list of entries (bodies, points of contact, tendons). Their adjoints are derived while staging (`pullback`).
+Most readings are  y = value(own inputs, sum of term(inputs of an entry)):  a function without loops of a few slots, and of
+a sum over a list of entries (bodies, contact points, tendons). Their adjoints are derived while staging (`pullback`).
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class SensorFeatures(NamedTuple):
 
 
 class SensorTable(SimpleNamespace):
-    """Integers and numbers of all sensors, inside a kernel.
+    """Integers and parameters of all sensors, inside a kernel.
 
     Attributes:
         features: Settings that the kernel is compiled for.
         count: Number of sensors.
         numbers: Cutoffs and sizes of zones.
-        measured: What the narrow phase reads of pairs whose distances are read, if there are any.
+        measured: Narrow-phase tables of the pairs of distance sensors, if there are any.
     """
 
     features: SensorFeatures
@@ -66,11 +66,11 @@ class SensorTable(SimpleNamespace):
     measured: Any
 
     def place(self, n: Any, j: int = 0) -> Any:
-        """Integer j of sensor n."""
+        """Return integer j of sensor n."""
         return self.places[n * PLACES + j]
 
     def entries(self, n: Any, which: int = 0) -> Iterator[tuple[Any, ...]]:
-        """Entries of a list of sensor n, WIDTH integers each, in a loop."""
+        """Yield the entries of a list of sensor n, WIDTH integers each."""
         at = n * LISTS + which
         for e in loop(self.starts[at], self.starts[at + 1]):
             yield tuple(self.entry[e * WIDTH + j] for j in range(WIDTH))
@@ -80,8 +80,7 @@ class SensorTable(SimpleNamespace):
 
 
 class Reading(NamedTuple):
-    """The reading of a kind of sensor, and its adjoint: read(c, n) writes that of sensor n, vjp(c, n) adds to the cotangents of
-    all it depends on."""
+    """Reading of a sensor kind, and its adjoint: read(c, n) writes the reading of sensor n, vjp(c, n) adds the cotangents."""
 
     read: Callable[[SensorInputs, Any], None]
     vjp: Callable[[SensorInputs, Any], None]
@@ -113,14 +112,14 @@ class SensorKind(NamedTuple):
 
 # -- readings from functions --------------------------------------------------------------------------------------------
 def put(c: SensorInputs, n: Any, y: Any, at: Any = 0) -> None:
-    """Write a value to the readings of sensor n, from number `at` on."""
+    """Write a value to the readings of sensor n, from index `at` on."""
     first = c.table.first[n] + at
     for k, leaf in enumerate(leaves_of(y)):
         c.out[first + k] = leaf
 
 
 def taken(c: SensorInputs, n: Any, like: Any, at: Any = 0) -> Any:
-    """Cotangent of a value shaped as `like` among those of the readings of sensor n."""
+    """Return the cotangent of a value with the structure of `like` from those of the readings of sensor n."""
     first = c.table.first[n] + at
     if isinstance(like, Struct):
         return c.out.struct(first, type(like))
@@ -128,12 +127,12 @@ def taken(c: SensorInputs, n: Any, like: Any, at: Any = 0) -> Any:
 
 
 def function(own: Own, value: Callable[..., Any], terms: Terms | None = None, zero: Any = None) -> Reading:
-    """The reading  y = value(*own)  or, with terms,  y = value(*own, sum of terms).
+    """Return the reading  y = value(*own)  or, with terms,  y = value(*own, sum of terms).
 
     Args:
-        own: Inputs of a sensor.
+        own: Returns the inputs of a sensor.
         value: Function of their values, and of the sum, without loops.
-        terms: Inputs and function of each entry of a sensor, in a loop.
+        terms: Yields inputs and function of each entry of a sensor.
         zero: Sum of no terms.
     """
 
@@ -164,7 +163,7 @@ def _sum(terms: Iterable[Term], zero: Any) -> Any:
 
 
 def term_vjp(slots: Sequence[Input], term: Callable[..., Any], bar: Any) -> None:
-    """Add to the cotangents of the inputs of term(*inputs) those for its own."""
+    """Add the cotangents of the inputs of term(*inputs) for that of its value."""
     add_all(slots, pullback(term, *(x.load() for x in slots))[1](bar))
 
 
@@ -174,7 +173,7 @@ def add_all(slots: Sequence[Input], bars: Iterable[Any]) -> None:
 
 
 def by_place(j: int, cases: dict[int, Reading]) -> Reading:
-    """The reading that integer j of a sensor chooses."""
+    """Return the reading selected by integer j of a sensor."""
 
     def of(what: str) -> Callable[[SensorInputs, Any], None]:
         def run(c: SensorInputs, n: Any) -> None:
@@ -187,7 +186,7 @@ def by_place(j: int, cases: dict[int, Reading]) -> Reading:
 
 # -- bodies ----------------------------------------------------------------------------------------------------------------
 def subtree(model: Model, i: int) -> list[int]:
-    """Body i and all it carries; of -1, the world, all bodies."""
+    """Return body i and its descendants; for -1, the world, all bodies."""
     inside = {i}
     for k, p in enumerate(model.parent):
         if p in inside:
@@ -196,5 +195,5 @@ def subtree(model: Model, i: int) -> list[int]:
 
 
 def bodies_of(model: Model, s: Sensor) -> list[list[Entry]]:
-    """One list: body s.on and all it carries."""
+    """Return one list: body s.on and its descendants."""
     return [[(b,) for b in subtree(model, s.on)]]

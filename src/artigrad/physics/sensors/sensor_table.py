@@ -1,4 +1,4 @@
-"""All kinds of sensors, and the integers and numbers of a model's sensors for kernels."""
+"""Table of all sensor kinds; integers and parameters of the sensors of a model for kernels."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ INTEGERS: dict[str, ArgumentKind] = {
 
 
 def size_of(s: Sensor) -> int:
-    """Number of readings of a sensor."""
+    """Return the number of readings of a sensor."""
     return KINDS[s.kind].size(s)
 
 
 def is_cut(s: Sensor) -> bool:
-    """True if a cutoff bounds the readings of a sensor."""
+    """Return True if a cutoff bounds the readings of a sensor."""
     return s.cutoff > 0 and KINDS[s.kind].cut != ""
 
 
 def sensor_sizes(model: Model) -> list[int]:
-    """Number of readings of each sensor."""
+    """Return the number of readings of each sensor."""
     return [size_of(s) for s in model.sensors]
 
 
 def readings_size(model: Model) -> int:
-    """Number of readings of all sensors."""
+    """Return the number of readings of all sensors."""
     return sum(sensor_sizes(model))
 
 
@@ -67,7 +67,7 @@ _features: WeakKeyDictionary[Model, SensorFeatures] = WeakKeyDictionary()
 
 
 def sensor_features(model: Model, impulses: bool) -> SensorFeatures:
-    """Settings that the kernels of a model's sensors are compiled for. impulses: True if contacts act by impulses."""
+    """Return the settings that kernels of the sensors are compiled for. impulses: True if contacts act by impulses."""
     if model not in _features:
         _features[model] = _find_features(model)
     found = _features[model]
@@ -89,18 +89,18 @@ def _find_features(model: Model) -> SensorFeatures:
 
 
 def sensor_signature(features: SensorFeatures) -> dict[str, ArgumentKind]:
-    """The arguments that sensors add to a kernel."""
+    """Return the arguments that sensors add to a kernel."""
     return INTEGERS | (DISTANCE_INTEGERS if features.distances else {})
 
 
 def _lists(model: Model, s: Sensor) -> list[list[tuple[int, ...]]]:
-    """The lists of entries of a sensor, each entry WIDTH integers."""
+    """Return the lists of entries of a sensor, each entry WIDTH integers."""
     own = [[(*entry, *(0,) * (WIDTH - len(entry))) for entry in entries] for entries in KINDS[s.kind].lists(model, s)]
     return own + [[] for _ in range(LISTS - len(own))]
 
 
 def sensor_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
-    """Their values, for one model."""
+    """Return the values of the sensor arguments of a model."""
     sensors = model.sensors
     places = [KINDS[s.kind].place(model, s) for s in sensors]
     lists = [entries for s in sensors for entries in _lists(model, s)]
@@ -140,7 +140,7 @@ def sensor_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
 
 
 def sensor_work(model: Model) -> dict[str, int]:
-    """Scratch of the readings of sensors and their cotangents."""
+    """Return scratch sizes of the readings and their cotangents."""
     n = readings_size(model)
     sizes = {
         "frames": outputs_size(model.nb, model.ns),
@@ -152,6 +152,6 @@ def sensor_work(model: Model) -> dict[str, int]:
 
 
 def take_sensors(arguments: dict[str, Any], features: SensorFeatures) -> SensorTable:
-    """Pick what belongs to sensors out of a kernel's arguments."""
+    """Select the sensor arguments from a kernel's arguments."""
     measured = take_distances(arguments, features.distances) if features.distances else None
     return SensorTable(features=features, measured=measured, **{name[7:]: arguments.pop(name) for name in INTEGERS})

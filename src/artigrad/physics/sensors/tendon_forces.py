@@ -1,9 +1,9 @@
-"""Forces that spatial tendons exert on bodies along their paths, for sensors of forces.
+"""Forces of spatial tendons on bodies along their paths, for force sensors.
 
-A force f along a tendon acts at the ends of each leg of its path: on the far end  scale f d,  d the direction of the leg, on
-the near one the opposite. Around a shape there are two legs, to and from where the tendon touches it. f is that of spring,
-damper and actuators, and of constraint rows: limits, dry friction, couplings. As in MuJoCo, tendons that are sums of joint
-positions exert none.
+A force f along a tendon acts at both ends of each straight part of its path: scale f d at the end, d the direction of the
+part, and the opposite at the start. A segment around a shape has two straight parts, to and from the shape. f is the force
+of spring, damper, actuators and constraint rows (limits, dry friction, couplings). As in MuJoCo, fixed tendons are left
+out.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ KINDS = {"": STRAIGHT, "sphere": SPHERE, "cylinder": CYLINDER}
 
 
 def spatial_tendons(model: Model) -> list[int]:
-    """Tendons that are paths between sites."""
+    """Return the tendons that are paths between sites."""
     return [t for t, tendon in enumerate(model.tendons) if not tendon.fixed]
 
 
 def pieces(model: Model, body: int) -> list[list[Entry]]:
-    """Pieces of spatial tendons that act on what a body carries, straight ones, around spheres, around cylinders. Each: its
-    number, its tendon, and the part of both ends and of the shape in what is carried: 1 or 0."""
+    """Return the segments of spatial tendons that act on the subtree of a body: straight, around spheres, around cylinders.
+
+    Each entry has the index, the tendon, and 1 or 0 for both ends and the shape: whether they are in the subtree.
+    """
     inside, out = set(subtree(model, body)), [list[Entry]() for _ in KINDS]
     bodies, n = (*model.site_body, -1), 0
     for t, tendon in enumerate(model.tendons):
@@ -46,7 +48,7 @@ def pieces(model: Model, body: int) -> list[list[Entry]]:
 
 
 class Tension(NamedTuple):
-    """The force along tendon t, as an input of readings."""
+    """Force along tendon t, as an input of readings."""
 
     c: SensorInputs
     t: Any
@@ -77,21 +79,21 @@ class Tension(NamedTuple):
 
 
 def tendon_actuators(model: Model) -> tuple[list[int], list[int]]:
-    """Actuators of all tendons, and the first of each."""
+    """Return the actuators of all tendons, and the first of each."""
     each = [[j for (j,) in actuators_on(model, t)] for t in range(len(model.tendons))]
     first = [sum(map(len, each[:t])) for t in range(len(each) + 1)]
     return [j for own in each for j in own], first
 
 
 class TouchPoints(Linear):
-    """Places where a tendon touches the shape it wraps around."""
+    """Points where a tendon touches the shape that it wraps around."""
 
     first: Vec3
     last: Vec3
 
 
 class TouchInput(NamedTuple):
-    """Points where piece n touches its shape, as an input of readings."""
+    """Contact points of segment n and its shape, as an input of readings."""
 
     c: SensorInputs
     n: Any
@@ -112,7 +114,7 @@ class TouchInput(NamedTuple):
 
     @property
     def wraps(self) -> Any:
-        """1 where the tendon touches its shape, else 0."""
+        """Return 1 where the tendon touches its shape, else 0."""
         return select(self._path()[0].touch().on, 1.0, 0.0)
 
     def load(self) -> TouchPoints:
@@ -136,7 +138,7 @@ def _place(p: Vec3) -> FrameRow:
 
 
 def _leg(start: Vec3, end: Vec3, pull: Any, on_start: Any, on_end: Any, x: Vec3) -> Force:
-    """Wrench about x of the forces at both ends of a leg; on_start, on_end: 1 where the body of that end counts."""
+    """Wrench about x of the forces at both ends of a straight part; on_start, on_end: 1 where the body of that end counts."""
     d = end - start
     size = sqrt(dot(d, d))
     some = steady(size) > NO_LENGTH
@@ -147,8 +149,10 @@ def _leg(start: Vec3, end: Vec3, pull: Any, on_start: Any, on_end: Any, x: Vec3)
 
 
 def tendon_terms(c: SensorInputs, n: Any, lists: int, site: Input) -> Iterator[Term]:
-    """Wrenches about a site of the forces that tendons exert on what its body carries, with the opposite sign: terms of a sum.
-    lists: the first list of pieces of sensor n."""
+    """Return the wrenches of tendons on the subtree of a site's body about the site, with the opposite sign, as terms of a sum.
+
+    lists: the first list of segments of sensor n.
+    """
     m = c.s.model
     for k, t, on_a, on_b, *_ in c.table.entries(n, lists + STRAIGHT):
         yield [*_piece(c, k, m), Tension(c, t), site], _straight(to_real(on_a), to_real(on_b))
@@ -159,7 +163,7 @@ def tendon_terms(c: SensorInputs, n: Any, lists: int, site: Input) -> Iterator[T
 
 
 def _straight(on_a: Any, on_b: Any) -> Callable[..., Force]:
-    """Wrench of a straight piece."""
+    """Wrench of a straight segment."""
 
     def wrench(a: FrameRow, b: FrameRow, scale: Any, f: Any, site: FrameRow) -> Force:
         return -_leg(a.p, b.p, scale * f, on_a, on_b, site.p)
@@ -168,7 +172,7 @@ def _straight(on_a: Any, on_b: Any) -> Callable[..., Force]:
 
 
 def _wrapped(on_a: Any, on_b: Any, on_shape: Any, wraps: Any) -> Callable[..., Force]:
-    """Wrench of a piece that may wrap around a shape."""
+    """Wrench of a segment that may wrap around a shape."""
 
     def wrench(a: FrameRow, b: FrameRow, scale: Any, f: Any, site: FrameRow, touch: TouchPoints) -> Force:
         pull = scale * f
@@ -180,5 +184,5 @@ def _wrapped(on_a: Any, on_b: Any, on_shape: Any, wraps: Any) -> Callable[..., F
 
 
 def _piece(c: SensorInputs, k: Any, m: Any) -> list[Input]:
-    """Both ends of a piece and its scale."""
+    """Both ends of a segment and its scale."""
     return [c.frame(m.piece_a[k]), c.frame(m.piece_b[k]), c.constant("piece", k, "scale")]

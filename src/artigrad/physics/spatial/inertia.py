@@ -31,7 +31,7 @@ def momentum_vjp(I: Inertia, x: Motion, y_bar: Motion) -> tuple[Inertia, Force]:
 
 
 def inertia_pairing(x: Motion, y: Motion) -> Inertia:
-    """The cotangent of I in y . (I x), symmetric in x and y: par(x, y) of (1.12)"""
+    """Cotangent of I in y . (I x), symmetric in x and y: par(x, y) of (1.12)."""
     return Inertia(dot(x.v, y.v), cross(x.v, y.w) + cross(y.v, x.w), sym_outer(x.w, y.w))
 
 
@@ -86,7 +86,7 @@ def _moment(K: Mat3, x: Vec3) -> Vec3:
 
 
 class Articulated(Linear):
-    """A symmetric 6x6 matrix [A B; B^T C] from motions to forces."""
+    """Symmetric 6x6 matrix [A B; B^T C] from motions to forces."""
 
     A: Sym3
     B: Mat3
@@ -97,7 +97,7 @@ class Articulated(Linear):
 
     @staticmethod
     def of(I: Inertia) -> Articulated:
-        """The matrix of a rigid body's inertia."""
+        """Return the matrix of the inertia of a rigid body."""
         h, m = I.h, I.m
         return Articulated(I.J, Mat3(0.0, -h.z, h.y, h.z, 0.0, -h.x, -h.y, h.x, 0.0), Sym3(m, m, m, 0.0, 0.0, 0.0))
 

@@ -7,14 +7,14 @@ from .vectors import Vec3, cross, dot
 
 
 class Motion(Linear):
-    """A velocity, an acceleration, a joint axis: angular `w`, and linear `v` of the point at the frame's origin."""
+    """Spatial velocity, acceleration or joint axis: angular part `w`, and linear part `v` of the point at the origin."""
 
     w: Vec3
     v: Vec3
 
 
 class Force(Linear):
-    """A wrench or a momentum: moment `n` about the frame's origin, and force `f`."""
+    """Wrench or momentum: moment `n` about the origin of the frame, and force `f`."""
 
     n: Vec3
     f: Vec3
@@ -53,7 +53,7 @@ def cross_force_vjp(a: Motion, f: Force, y_bar: Motion) -> tuple[Force, Motion]:
 
 
 def at_point(p: Vec3, force: Vec3, torque: Vec3) -> Force:
-    """The wrench about the origin of a force that acts at p, and a torque."""
+    """Return the wrench about the origin of a force at p, and a torque."""
     return Force(torque + cross(p, force), force)
 
 
@@ -63,7 +63,7 @@ def at_point_vjp(p: Vec3, force: Vec3, torque: Vec3, y_bar: Motion) -> tuple[Vec
 
 
 def point_velocity(p: Vec3, m: Motion) -> Vec3:
-    """The velocity of the point p of a body that moves with m: v + w x p"""
+    """Return the velocity v + w x p of point p of a body with motion m."""
     return m.v + cross(m.w, p)
 
 

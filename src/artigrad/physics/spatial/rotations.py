@@ -99,7 +99,7 @@ def quat_exp_vjp(phi: Vec3, e_bar: Quat) -> Vec3:
 
 
 def quat_log(q: Quat) -> Vec3:
-    """The rotation vector of a unit quaternion, its angle within pi either way; not differentiated here."""
+    """Rotation vector of a unit quaternion, with an angle in [-pi, pi]; not differentiated here."""
     flip = select(q.w < 0.0, -1.0, 1.0)
     u, w = q.u * flip, q.w * flip
     sine = sqrt(maximum(dot(u, u), 1e-30))
@@ -107,7 +107,7 @@ def quat_log(q: Quat) -> Vec3:
 
 
 def quat_to_ambient(q: Quat, th_bar: Vec3) -> Quat:
-    """The ambient cotangent of q for a tangent one: 2 q (x) (0, th_bar) / |q|^2, orthogonal to q  (1.20)"""
+    """Ambient cotangent of q from the tangent one: 2 q (x) (0, th_bar) / |q|^2, orthogonal to q  (1.20)"""
     return (q @ Quat.of(0.0, th_bar)) * (2.0 / quat_dot(q, q))
 
 
@@ -139,7 +139,7 @@ def rotation_vector_rate_vjp(phi: Vec3, w: Vec3, y_bar: Vec3) -> tuple[Vec3, Vec
 
 
 def axis_frame(n: Vec3) -> Mat3:
-    """A rotation whose third column is the unit vector n: the least turn from +z or, for n_z < -1/2, from -z  (6.6)"""
+    """Rotation whose third column is the unit vector n: the smallest rotation from +z or, for n_z < -1/2, from -z  (6.6)"""
     s = select(n.z < -0.5, -1.0, 1.0)
     kap = 1.0 / (1.0 + s * n.z)
     u = Vec3(n.x, n.y, n.z + s)
@@ -161,7 +161,7 @@ def axis_frame_vjp(n: Vec3, R_bar: Mat3) -> Vec3:
 
 
 def twist_to_matrix(R: Mat3, th_bar: Vec3) -> Mat3:
-    """An ambient cotangent of R for a body-side tangent one: 1/2 R hat(th_bar)  (1.8)"""
+    """Ambient cotangent of R from the body-side tangent one: 1/2 R hat(th_bar)  (1.8)"""
     return (R @ hat(th_bar)) * 0.5
 
 
@@ -171,8 +171,11 @@ def matrix_to_twist(R: Mat3, R_bar: Mat3) -> Vec3:
 
 
 def contact_frame(n: Vec3, along: Vec3) -> Mat3:
-    """Columns n, t1, t2 as MuJoCo lays them: t1 is `along` (if it has a length above 1/2 and is not along n), else the y axis,
-    else (where n is near y) the z axis, less its part along n; t2 = n x t1  (6.7)"""
+    """Contact frame in MuJoCo's convention, with columns n, t1, t2  (6.7).
+
+    t1 is `along` (if its norm is above 1/2 and it is not parallel to n), else the y axis, else (where n is near y) the z
+    axis, minus its component along n; t2 = n x t1.
+    """
     t1, _ = _beside(n, along)
     u = t1 - n * dot(n, t1)
     t1 = u / sqrt(dot(u, u))
@@ -180,7 +183,7 @@ def contact_frame(n: Vec3, along: Vec3) -> Mat3:
 
 
 def _beside(n: Vec3, along: Vec3) -> tuple[Vec3, Any]:
-    """Unnormalized t1, and whether it was made from `along`."""
+    """Return t1 before normalization, and 1 if it is derived from `along`."""
     near = abs(n.y) < 0.5
     axis = Vec3(0.0, select(near, 1.0, 0.0), select(near, 0.0, 1.0))
     across = cross(n, along)
@@ -204,7 +207,7 @@ def contact_frame_vjp(n: Vec3, along: Vec3, R_bar: Mat3) -> tuple[Vec3, Vec3]:
 
 
 def quat_of_matrix(R: Mat3) -> Quat:
-    """The unit quaternion of a rotation, by the largest of its four numbers; its sign is either one"""
+    """Unit quaternion of a rotation, computed from its largest entry; the sign is arbitrary."""
     w, x, y, z = 1.0 + R.xx + R.yy + R.zz, 1.0 + R.xx - R.yy - R.zz, 1.0 - R.xx + R.yy - R.zz, 1.0 - R.xx - R.yy + R.zz
     a, b, c = R.zy - R.yz, R.xz - R.zx, R.yx - R.xy
     d, e, f = R.yx + R.xy, R.xz + R.zx, R.zy + R.yz

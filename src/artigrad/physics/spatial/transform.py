@@ -15,7 +15,7 @@ from .vectors import Mat3, Vec3, cross
 
 
 class Transform(Struct):
-    """The pose of a child frame in its parent. `X @ Y` composes outwards: Y is placed in the frame that X places."""
+    """Pose of a child frame in its parent. `X @ Y` is the pose of Y in the parent of X, for Y given in the frame of X."""
 
     R: Mat3
     r: Vec3
@@ -97,11 +97,11 @@ def invert_vjp(X: Transform, y_bar: Force) -> Force:
 
 
 def pose(position: Vec3, rotation: Quat) -> Transform:
-    """The transform of a position and a quaternion of any length."""
+    """Transform of a position and a quaternion of any norm."""
     return Transform(quat_matrix(quat_normalize(rotation)), position)
 
 
 @vjp_of(pose)
 def pose_vjp(position: Vec3, rotation: Quat, x_bar: Force) -> tuple[Vec3, Quat]:
-    """position_bar = R rho_bar;  rotation_bar lifts th_bar  (1.8, 1.20)"""
+    """Adjoint of `pose`: position_bar = R rho_bar;  rotation_bar from th_bar  (1.8, 1.20)"""
     return quat_matrix(quat_normalize(rotation)) @ x_bar.f, quat_to_ambient(rotation, x_bar.n)

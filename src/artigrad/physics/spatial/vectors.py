@@ -1,4 +1,4 @@
-"""Vectors and matrices of three dimensions. A cotangent has the type of its value."""
+"""Three-dimensional vectors and matrices. A cotangent has the type of its value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...compiler import Linear, StagingError, sqrt, vjp_of
 
 
 class Vec3(Linear):
-    """A vector of ordinary space."""
+    """Three-dimensional vector."""
 
     x: float
     y: float
@@ -16,7 +16,7 @@ class Vec3(Linear):
 
 
 class Sym3(Linear):
-    """A symmetric 3x3 matrix by its six numbers. Its cotangent counts each off-diagonal number once."""
+    """Symmetric 3x3 matrix of six values. The cotangent of an off-diagonal value is that of both entries."""
 
     xx: float
     yy: float
@@ -30,7 +30,7 @@ class Sym3(Linear):
 
 
 class Mat3(Linear):
-    """A 3x3 matrix, row by row; rotations are used through the same type."""
+    """3x3 matrix by rows; also the type of rotations."""
 
     xx: float
     xy: float
@@ -164,7 +164,7 @@ def sym_apply_vjp(S: Sym3, x: Vec3, y_bar: Vec3) -> tuple[Sym3, Vec3]:
 
 
 def sym_outer(a: Vec3, b: Vec3) -> Sym3:
-    """The six numbers of (a b^T + b a^T)/2, off-diagonals counted twice: <sym_outer(a, b), S> = a . (S b)"""
+    """Six values of (a b^T + b a^T)/2, off-diagonals doubled: <sym_outer(a, b), S> = a . (S b)"""
     return Sym3(
         a.x * b.x,
         a.y * b.y,
@@ -197,7 +197,7 @@ def rotate_vjp(R: Mat3, S: Sym3, y_bar: Sym3) -> tuple[Mat3, Sym3]:
 
 
 def matrix(S: Sym3) -> Mat3:
-    """The full matrix of six numbers."""
+    """Return the full matrix of six values."""
     return Mat3(S.xx, S.xy, S.xz, S.xy, S.yy, S.yz, S.xz, S.yz, S.zz)
 
 
@@ -208,7 +208,7 @@ def matrix_vjp(S: Sym3, y_bar: Mat3) -> Sym3:
 
 
 def cotangent_matrix(S_bar: Sym3) -> Mat3:
-    """The symmetric matrix K with <K, dS> = S_bar . dS, for the cotangent of six numbers."""
+    """Symmetric matrix K with <K, dS> = S_bar . dS, for the cotangent of six values."""
     s = S_bar
     return matrix(Sym3(s.xx, s.yy, s.zz, s.xy * 0.5, s.xz * 0.5, s.yz * 0.5))
 
@@ -224,7 +224,7 @@ def axial_vjp(B: Mat3, y_bar: Vec3) -> Mat3:
 
 
 def hat(a: Vec3) -> Mat3:
-    """The matrix of a x"""
+    """Matrix of the cross product a x"""
     return Mat3(0.0, -a.z, a.y, a.z, 0.0, -a.x, -a.y, a.x, 0.0)
 
 

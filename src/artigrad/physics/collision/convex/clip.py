@@ -184,7 +184,7 @@ def _move_on(clipped: ClippedPolygon, page: counter, many: Any, by: Any) -> None
 
 
 def _cut(clipped: ClippedPolygon, page: counter, edge: _Edge, many: Any, asked: Any) -> Any:
-    """Clip by an edge of the second polygon where `asked`, onto the other page."""
+    """Clip by an edge of the second polygon, onto the other page, in lanes where `asked` is 1."""
     here, there = clipped.turn(page)
     made, keeps = carry(0.0 * many), select(asked, 0.0, 1.0) > 0.5
 

@@ -372,7 +372,7 @@ def _sides(A: Solid, B: Solid, row: Row, y_bar: ContactGeometry) -> tuple[list[_
 
 
 def _where(mask: Any, y_bar: ContactGeometry) -> ContactGeometry:
-    """Return y_bar where the mask holds, else zero."""
+    """Return y_bar where the mask is true, else zero."""
     return select(mask, y_bar, ContactGeometry.zero())
 
 

@@ -117,7 +117,7 @@ def _note_couplings(s: Step) -> None:
 
 
 def _coupled_dofs(s: Step, e: Any) -> Iterator[Any]:
-    """Yield the degrees of freedom of coupling e, or of the row on several dofs that comes so far after all couplings."""
+    """Yield the degrees of freedom of coupling e; beyond the couplings, of the row on several dofs with that index."""
     problem = s.constraints
     count = problem.count[COUPLINGS]
     of_link = _above(count, e)

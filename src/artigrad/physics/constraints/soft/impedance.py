@@ -130,7 +130,7 @@ def impedance(s: Soft, r: Any, square: bool) -> Curve:
 
 
 def impedance_vjp(s: Soft, r: Any, square: bool, d_bar: Any) -> Soft:
-    """Cotangents of the parameters from that of d. That of r is slope * d_bar; k and b are not used."""
+    """Return cotangents of the impedance parameters from that of d. The cotangent of r is slope * d_bar."""
     x, u, below = _share(s, r)
     v = _power(u, s.power, square)
     wide, inside = s.width > LEAST, x < 1.0

@@ -101,7 +101,7 @@ def _iterations(count: int, going: carry) -> Iterator[None]:
 
 
 def _try(s: Step) -> Along:
-    """Compute d and the linearized forces of every row for the step to problem.trial."""
+    """Compute d = J (a' - a) of every row for the full step to problem.trial, and the linearized forces there."""
     sums = [carry(0.0) for _ in range(4)]
     trial = Motions("y", s.constraints.trial)
     for family, n, row in every_row(s):

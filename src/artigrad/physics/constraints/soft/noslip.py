@@ -188,7 +188,7 @@ def dry_rows(s: Step) -> Iterator[tuple[Scalar, int, Any, Row]]:
 
 
 def _if(index: Any, value: int, present: list[int]) -> Iterator[Any]:
-    """Yield once if index equals value, else not at all."""
+    """Execute the block if index equals value: `for _ in _if(...)`."""
     if len(present) == 1:
         return iter((0,))
 
@@ -276,7 +276,7 @@ def _add_contact(s: Step, family: Block, n: Any, counts: tuple[counter, counter]
 
 
 def _path(s: Step, link: Any, forces: tuple[Force, ...], J: list[Reals], W: list[Reals]) -> None:
-    """Add unit forces on a link to the rows J and to the inward half of the solve of W, along the path to its root."""
+    """Add unit forces on a link to the rows J, and run the inward pass of the solve along the path to its root."""
     root, passed = s.constraints.slip_root, carry(forces)
 
     def put(k: Any, entries: list[Any]) -> None:
@@ -290,7 +290,7 @@ def _path(s: Step, link: Any, forces: tuple[Force, ...], J: list[Reals], W: list
 
 
 def _outward(s: Step, W: list[Reals]) -> None:
-    """Outward half of the solve, for all rows of a contact at once."""
+    """Outward pass of the solve, for all rows of a contact at once."""
     moved = s.constraints.slip_moved
 
     def at(i: Any, d: int) -> Any:
@@ -365,7 +365,7 @@ def _block_island(s: Step, family: Block, n: Any, row: Row) -> None:
 
 
 def _contact_softness(s: Step, family: Block, row: Row) -> Any:
-    """Sum of f^2 R: of edges -f . y; of a cone, directions of friction are (mu_k/mu)^2 as stiff as the normal."""
+    """Return the sum of f^2 R over the rows: of edges -f . y; of a cone friction rows have stiffness (mu_k/mu)^2 D."""
     if s.options.cone == "pyramidal":
         return -family.dot(row.f, row.y)
     f, friction = row.f.leaves(), family.friction_row(row)
@@ -392,7 +392,7 @@ def _scalar_island(s: Step, family: Family, n: Any, row: Row) -> None:
 
 
 def _any_going(s: Step) -> Any:
-    """Return 1 if any island is still swept."""
+    """Return 1 if any island has not converged."""
     most = carry(0.0)
     for t in loop(s.model.nt + 1):
         most.value = maximum(most.value, s.constraints.going[t])
@@ -422,7 +422,7 @@ def _sweep(s: Step, k: Any) -> None:
 
 
 def by_unit(s: Step, u: Any, what: Callable[[Any, int], Any]) -> Any:
-    """Return what(first row, number of rows) of unit u; number 0 for a single row."""
+    """Return what(first row, number of rows) of unit u; number is 0 for a single row."""
     problem = s.constraints
     first = problem.unit_row[u]
     kinds = {SCALAR: 0}
@@ -465,18 +465,18 @@ def residuals(s: Step, first: Any, count: int) -> list[Any]:
 
 
 def solve_row(row: Row, f: Any, y: Any) -> Any:
-    """Updated force of a single row."""
+    """Return the updated force of a single row."""
     return clamp(f - y * row.inv, -row.bound, row.bound)
 
 
 def block(s: Step, first: Any, n: int) -> list[list[Any]]:
-    """Block of A of the rows of a cone."""
+    """Return the block of A for the rows of a cone."""
     A = s.constraints.slip_A
     return [[A[(first + i) * WIDEST + j] for j in range(n)] for i in range(n)]
 
 
 def solve_cone(s: Step, first: Any, n: int, f: list[Any], y: list[Any]) -> InEllipse:
-    """Updated forces of the rows of a cone: at most mu_k times the normal force, as an ellipse."""
+    """Return the updated friction forces of a cone, within the ellipse |f_k| <= mu_k times the normal force."""
     A, rows = block(s, first, n), [s.constraints.slip[first + d] for d in range(n)]
     b = [y[i] - inner(A[i], f) for i in range(n)]
     return in_ellipse(A, b, [row.mu for row in rows], rows[0].bound)

@@ -192,7 +192,7 @@ def _finish(s: Step) -> None:
 
 
 def _settle(s: Step, r: Any, change: Any) -> None:
-    """Compute X -= change mu: the total change of forces is part of the final equation of motion."""
+    """Compute X -= change mu: the total change of forces is included in the final equation of motion."""
     add_scaled(s, row_of(s, s.constraints.slip_J_bar, r), -change, s.ws.mu)
 
 
@@ -234,7 +234,7 @@ def _finish_contact(s: Step, family: Block, n: Any) -> None:
 
 # -- J and M of the sweeps -------------------------------------------------------------------------------------------------
 def sweep_bars(s: Step) -> None:
-    """Propagate X to poses, shapes and tendons, and to the mass matrix."""
+    """Propagate the cotangents X of Jacobian rows to poses, shapes and tendons, and to the mass matrix."""
     problem, r = s.constraints, counter(FIRST)
     for n in loop(FIRST, problem.slip_count[1]):
         W, X = (row_of(s, table, n) for table in (problem.slip_W, problem.slip_J_bar))
@@ -258,7 +258,7 @@ def sweep_bars(s: Step) -> None:
 
 
 def _contact_jacobian_bars(s: Step, family: Block, n: Any) -> None:
-    """Propagate X of a contact's friction directions to poses and shapes."""
+    """Propagate the accumulated cotangents X of the Jacobian rows of a contact to poses and shapes."""
     problem = s.constraints
     row, first = getattr(problem, family.name)[n], getattr(problem, f"{family.name}_slip")[n]
     k, m = getattr(problem, f"{family.name}_of")[n], getattr(problem, f"{family.name}_at")[n]

@@ -628,7 +628,7 @@ class SoftProblem(SimpleNamespace):
 
     @property
     def asked(self) -> bool:
-        """True if the contact output has cotangents."""
+        """True if the loss has cotangents of the contact output."""
         return self.force_bar is not None or self.report_bar is not None
 
     def has(self, *features: str) -> bool:

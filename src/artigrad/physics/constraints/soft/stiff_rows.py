@@ -62,7 +62,7 @@ def drop_immovable_contact(s: Step, family: Block, n: Any, row: Row, g: Any, siz
 
 
 def drop_immovable_equality(s: Step, family: Block, n: Any, row: Row, g: tuple[Any, Any]) -> None:
-    """Set the stiffness of the translations and, separately, of the rotations of an equality to 0 likewise."""
+    """Set D = 0 for the translations or rotations of a nearly rigid equality that no joint moves, each separately."""
     seen, shift, turn = _probed(s, family, n, row, 0.0)
     heavy = g[0] > HEAVY
     row.D = select(heavy & (_square(seen[:3]) <= shift), 0.0, row.D)
@@ -74,7 +74,7 @@ def drop_immovable_equality(s: Step, family: Block, n: Any, row: Row, g: tuple[A
 
 
 def drop_immovable_multi_dof(s: Step, n: Any, row: Row, g: Any, length: Any) -> None:
-    """Set the stiffness of a row on several degrees of freedom to 0 likewise. length: of its tendon."""
+    """Set D = 0 for a nearly rigid row on several degrees of freedom that no joint moves. length: of its tendon."""
     problem, moved = s.constraints, carry(0.0)
     for e in loop(problem.entry[n], problem.entry[n + 1]):
         moved.value = maximum(moved.value, abs(problem.coef[e]))

@@ -17,7 +17,7 @@ from .impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
 LEAST_FRICTION = 1e-5
 
 
-class PairNumbers(Linear):
+class PairParameters(Linear):
     """Given parameters: five friction coefficients, references, impedance, adhesion, margin, restitution."""
 
     slide: float
@@ -64,7 +64,7 @@ class PairSoft(Linear):
     restitution: float
 
 
-class SoftNumbers(NamedTuple):
+class SoftOptionValues(NamedTuple):
     """Options: least time constant, s; 1/sqrt(impratio); and 1 for the pyramidal cone."""
 
     least: Any
@@ -81,7 +81,7 @@ def _in_use(x: Any, condim: Any, needed: int) -> tuple[Any, Any]:
 NEEDED = (3, 3, 4, 6, 6)  # least condim of each coefficient
 
 
-def pair_soft(x: PairNumbers, weight: Any, condim: Any, numbers: SoftNumbers) -> PairSoft:
+def pair_soft(x: PairParameters, weight: Any, condim: Any, numbers: SoftOptionValues) -> PairSoft:
     """Compute the parameters that a step uses."""
     given = (x.slide, x.slide2, x.torsion, x.roll, x.roll2)
     mu = [_in_use(a, condim, n)[0] for a, n in zip(given, NEEDED, strict=True)]
@@ -95,14 +95,14 @@ def pair_soft(x: PairNumbers, weight: Any, condim: Any, numbers: SoftNumbers) ->
     return PairSoft(said_friction, *mu, reg, g, 1.0 / w, soft, b_friction, x.adhesion, x.margin, x.restitution)
 
 
-def _own_friction(x: PairNumbers, numbers: SoftNumbers) -> Any:
+def _own_friction(x: PairParameters, numbers: SoftOptionValues) -> Any:
     """Return True if directions of friction have a separate reference; edges of a pyramid have none."""
     return (abs(x.ref_friction.t) + abs(x.ref_friction.ratio)) * (1.0 - numbers.pyramid) > 0.0
 
 
 def pair_soft_vjp(
-    x: PairNumbers, weight: Any, condim: Any, numbers: SoftNumbers, y_bar: PairSoft
-) -> tuple[PairNumbers, Any]:
+    x: PairParameters, weight: Any, condim: Any, numbers: SoftOptionValues, y_bar: PairSoft
+) -> tuple[PairParameters, Any]:
     """Cotangents of the given parameters and of the inverse weight."""
     given = (x.slide, x.slide2, x.torsion, x.roll, x.roll2)
     used = [_in_use(a, condim, n) for a, n in zip(given, NEEDED, strict=True)]
@@ -123,7 +123,7 @@ def pair_soft_vjp(
     more = more.map(lambda a: select(own, a, 0.0))
     frictions = [bar * slope for bar, (_, slope) in zip(bars, used, strict=True)]
     frictions[0] = frictions[0] + select(to_real(condim) > 2.5, y_bar.friction, 0.0)
-    out = PairNumbers(
+    out = PairParameters(
         *frictions,
         ref_bar,
         friction_bar,
