@@ -80,6 +80,25 @@ def test_bad_actuators_and_sites():
         b.add_site("s", "ghost")
 
 
+def test_parts_that_no_file_can_hold():
+    b = ag.ModelBuilder("m")
+    b.add_body("a", joint="revolute", mass=1.0, inertia=(1, 1, 1))
+    b.add_site("s", "a")
+    b.add_site("t", "world")
+    for path in (["s", "s"], ["t", "s", ("sphere", "t", 0.1), "s"]):
+        with pytest.raises(ag.ModelError, match="site 's' follows itself"):
+            b.add_spatial_tendon("line", path)
+    b.add_spatial_tendon("line", ["s", "t", "s", 2.0, "s", "t"])
+    for kind in ("framequat", "framexaxis", "contact"):
+        with pytest.raises(ag.ModelError, match=f"a cutoff does not bound readings of a {kind}"):
+            b.add_sensor("turn", kind, "" if kind == "contact" else "s", cutoff=1.0)
+    b.add_sphere("a", 0.1, name="ball")
+    b.add_plane(name="floor")
+    b.add_pair("ball", "floor")
+    with pytest.raises(ag.ModelError, match="pair of 'floor' and 'ball' is included already"):
+        b.add_pair("floor", "ball", condim=1)
+
+
 def test_massless_tips_and_empty_models():
     with pytest.raises(ag.ModelError, match="no bodies"):
         ag.ModelBuilder("empty").build()

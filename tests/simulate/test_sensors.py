@@ -296,3 +296,22 @@ def test_wrong_names_and_shapes():
         b.add_sensor("s", "smell", "a")
     with pytest.raises(ag.ModelError, match="there is no site 'a'"):
         b.add_sensor("s", "gyro", "a")
+
+        b.sensor("s", "gyro", "a")
+
+
+def test_a_subtree_without_mass_is_where_its_body_is():
+    text = """<mujoco><worldbody><body pos="1 2 3"><joint axis="0 1 0"/><geom size=".1" pos=".1 0 0"/>
+    <body name="a" pos="1 0 0"><inertial mass="0" pos=".1 .2 .3" diaginertia="0 0 0"/></body></body></worldbody>
+    <sensor><subtreecom body="a"/><subtreelinvel body="a"/><subtreeangmom body="a"/></sensor></mujoco>"""
+    m = mujoco.MjModel.from_xml_string(text)
+    d, model = mujoco.MjData(m), ag.load(text)
+    d.qpos[:], d.qvel[:] = 0.3, 1.0
+    mujoco.mj_forward(m, d)
+    sim, state = ag.Simulator(model, backend="numpy"), ag.State(d.qpos.copy(), d.qvel.copy())
+    found = sim.sensors(state)
+    np.testing.assert_allclose(np.concatenate([*found.values()]), d.sensordata, atol=1e-12)
+    (name, _), *_ = found.items()
+    grad = sim.sensors_vjp(state, {name: np.array([0.0, 0.0, 1.0])})
+    higher = sim.sensors(ag.State(state.q + 1e-6, state.v))[name][2]
+    np.testing.assert_allclose(grad.q, (higher - found[name][2]) / 1e-6, rtol=1e-5)

@@ -10,7 +10,7 @@ import numpy as np
 from ..arguments import checked_model, shown
 from ..deprecation import rename_overrides, renamed, renamed_arguments
 from ..errors import ModelError, warn
-from ..model.findings import Finding
+from ..model.findings import Finding, Report
 from ..model.model import (
     ACTUATORS,
     DIRECT,
@@ -75,6 +75,9 @@ RENAMED = (
     *("height_field", "fixed_tendon", "spatial_tendon", "connect", "weld"),
 )
 SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
+
+
+IDLE = "equality within one rigid body"
 
 
 @renamed(
@@ -770,6 +773,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             )
         if zone is not None:
             zone = Zone(zone[0], tuple(vector(zone[1], 3, f"zone of sensor '{name}'").tolist()))
+        if cutoff and kind not in DISTANCE_SENSORS and not KINDS[kind].cut and not self._lenient:
+            raise ModelError(f"sensor '{name}': a cutoff does not bound readings of a {kind}; leave it out")
         self._sensors[name] = {
             "kind": kind,
             "on": on,
@@ -845,7 +850,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         if not 0 < number(fov, f"fov of camera '{name}'") < 180:
             raise ModelError(f"the fov of camera '{name}' is between 0 and 180 degrees, not {fov}")
         place = vector(position, 3, f"position of camera '{name}'")
-        turn = vector(rotation, 4, f"rotation of camera '{name}'")
+        turn = quaternion(rotation, f"rotation of camera '{name}'")
         self._cameras[name] = body, Mount(name, -1, tuple(place.tolist()), tuple(turn.tolist()), float(fov))
         return name
 
@@ -908,6 +913,15 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 "so nothing does, as in MuJoCo: add one, or leave actuator_gravcomp out for compensation without any"
             )
 
+    @staticmethod
+    def _note_idle_equalities(model: Model) -> None:
+        """Note equalities between points of one rigid body, which have no rows."""
+        link = model.links.of_body
+        held = [e for e in model.equalities if e.kind in ("connect", "weld")]
+        idle = tuple(e.name for e in held if link[e.a + 1] == link[e.b + 1] != 0)
+        if idle:
+            model.__dict__["notes"] = Report((*model.notes, Finding(IDLE, idle, "no effect; MuJoCo damps that body")))
+
     def build(self) -> Model:
         """Return the finished model."""
         if not self._bodies:
@@ -967,8 +981,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             cameras=[mount._replace(body=self._body_index(body)) for body, mount in self._cameras.values()],
             options=self.options,
             unsupported=self.unsupported,
-            notes=self.notes,
+            notes=[note for note in self.notes if note.what != IDLE],
         )
+        self._note_idle_equalities(model)
         self._check_gravcomp(model)
         check_sides(model)
         self._check_servo_sensors(model)

@@ -161,6 +161,8 @@ class ShapeBuilder:
             if s not in self._shapes:
                 raise ModelError(f"included shape '{s}' does not exist; there are: {', '.join(self._shapes) or 'none'}")
         what = f"pair of '{shape}' and '{other}'"
+        if any({shape, other} == {a, b} for a, b, _ in self._included):
+            raise ModelError(f"{what} is included already: two shapes have one set of parameters")
         mixed = _mixed(self._shapes[shape], self._shapes[other])
         sizes = {"friction": 5, "solref": 2, "solref_friction": 2, "solimp": 5}
         for key, value in numbers.items():

@@ -112,6 +112,8 @@ class TendonBuilder:
             if isinstance(part, str):
                 if part not in self._sites:
                     raise ModelError(f"tendon '{name}': there is no site '{part}'")
+                if part == last:
+                    raise ModelError(f"tendon '{name}': site '{part}' follows itself; a segment is between two sites")
                 if last is not None:
                     pieces.append(TendonPart("straight", last, part, 1.0 / divisor)._replace(**(shape or {})))
                 last, shape = part, None

@@ -9,7 +9,7 @@ import numpy as np
 from ..build.builder import ModelBuilder
 from ..build.validate import meaningful as reference
 from ..model.findings import Finding
-from . import hull_record
+from . import height_record, hull_record
 from .drawn_geoms import mesh_of
 from .flags import contact_enabled
 from .hull import hull_in
@@ -86,6 +86,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
         body = names.body[int(m.geom_bodyid[g])]
         saved = hull_record.read(m, g, names.geom[g]) if kind == GeomType.MESH else None
         if saved is not None:
+            options |= {"surface_velocity": hull_record.in_its_axes(m, g, saved, m.geom_surfacevel[g])}
             options |= {"position": saved.position, "rotation": saved.rotation, "fluid": saved.fluid}
             own = {"half_axes": saved.half_axes, "hull": saved.hull, "surface": saved.surface}
             b.add_convex_hull(body, saved.points, **own, **options)
@@ -95,6 +96,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
             b.add_convex_hull(body, points, half_axes=m.geom_size[g], hull=hull, surface=surface, **options)
         elif kind == GeomType.HFIELD:
             heights, size = heights_of(m, int(m.geom_dataid[g]))
+            heights = height_record.read(m, names.geom[g], heights)
             b.add_height_field(body, heights, size[:2], float(size[3]), **options)
         elif kind == GeomType.PLANE:
             b.add_plane(body, m.geom_size[g, :2], **options)
@@ -105,8 +107,11 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
     b.unsupported += [Finding(f"contact of {what}", tuple(where), "touches nothing") for what, where in beyond.items()]
     _exclude(b, m, names)
     known = {g for g in touching(m) if int(m.geom_type[g]) not in OTHERS}
+    twice = list[str]()
     for k, pair in enumerate(_pairs(m)):
-        if known.issuperset(pair):
+        if {*pair} in [{*other} for other in _pairs(m)[:k]]:
+            twice.append(" - ".join(names.geom[g] for g in pair))
+        elif known.issuperset(pair):
             b.add_pair(
                 *(names.geom[g] for g in pair),
                 condim=int(m.pair_dim[k]),
@@ -118,6 +123,8 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
                 gap=float(m.pair_gap[k]),
                 adhesion=0.0 if m.opt.noslip_iterations else float(m.pair_adhesion[k]),
             )
+    if twice:
+        b.unsupported.append(Finding("second explicit pair of two geoms", tuple(twice), "only the first has contacts"))
 
 
 def heights_of(m: Any, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -54,16 +54,20 @@ def write(model: Model, params: Params, s: int) -> str:
     return json.dumps(own, separators=(",", ":"))
 
 
+def custom_text(m: Any, name: str) -> str:
+    """Return a custom text of a compiled file; empty if there is none of this name."""
+    mj = mujoco()
+    k = mj.mj_name2id(m, mj.mjtObj.mjOBJ_TEXT, name)
+    if k < 0:
+        return ""
+    first = int(m.text_adr[k])
+    return bytes(m.text_data[first : first + int(m.text_size[k])]).rstrip(b"\0").decode()
+
+
 def read(m: Any, g: int, name: str) -> HullRecord | None:
     """Return the record of geom g of a compiled file; None if it has none, or one of another mesh or place."""
-    mj = mujoco()
-    k = mj.mj_name2id(m, mj.mjtObj.mjOBJ_TEXT, PREFIX + name)
-    if k < 0:
-        return None
-    first = int(m.text_adr[k])
-    data = bytes(m.text_data[first : first + int(m.text_size[k])]).rstrip(b"\0")
     try:
-        own = json.loads(data)
+        own = json.loads(custom_text(m, PREFIX + name))
         found = HullRecord(
             np.array(own["position"], float),
             np.array(own["rotation"], float),
@@ -76,6 +80,13 @@ def read(m: Any, g: int, name: str) -> HullRecord | None:
     except (ValueError, KeyError, TypeError):
         return None
     return found if _of_this_mesh(m, g, found) else None
+
+
+def in_its_axes(m: Any, g: int, record: HullRecord, motion: np.ndarray) -> np.ndarray:
+    """Return a velocity and an angular velocity about the origin of geom g, which MuJoCo moved, in the record's axes."""
+    R, there = matrix(m.geom_quat[g]), matrix(record.rotation)
+    v, w = R @ motion[:3], R @ motion[3:]
+    return np.concatenate([there.T @ (v + np.cross(w, record.position - m.geom_pos[g])), there.T @ w])
 
 
 def _surface(given: dict[str, Any] | None) -> Surface | None:

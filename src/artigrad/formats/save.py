@@ -43,8 +43,9 @@ from ..model.transmissions import Piece
 from ..physics.constraints.law import law_of
 from ..physics.sensors.distance_sensors import DISTANCE_SENSORS
 from ..physics.sensors.sensor_table import KINDS
-from . import hull_record
+from . import height_record, hull_record
 from .actuators import VELOCITY_LIMIT
+from .mujoco_api import mujoco
 
 # shape: type of geom, and number of entries of its size
 GEOMS = {
@@ -101,8 +102,6 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
 @checked_model
 def spec(model: Model, *, params: Params | None = None, strict: bool = True) -> Any:
     """Return a model as MuJoCo's `MjSpec`, as `save` writes it; `ag.load` reads it back."""
-    from .mujoco_api import mujoco
-
     return mujoco().MjSpec.from_string(_written(model, params, strict))
 
 
@@ -112,6 +111,7 @@ def _written(model: Model, params: Params | None, strict: bool) -> str:
         raise ModelError(f"ag.save writes a Model, not {type(model).__name__}")
     writer = Writer(model, model.params if params is None else params)
     text = writer.text()
+    writer.check_ellipsoids(text)
     if writer.lost and strict:
         raise ModelError(
             f"MJCF cannot hold all of '{model.name}'; save it with strict=False to omit it:\n"
@@ -146,6 +146,8 @@ class Writer:
         self.texts: dict[str, str] = {}  # custom texts by name
         self.impossible: list[str] = []  # bodies whose inertia MuJoCo refuses
         self.order: list[int] = []  # of joints, as written
+        self.written: dict[int, ET.Element] = {}  # bodies
+        self.anchors: set[str] = set()  # names of sites that equalities need
         self.sees = any(s.kind == "rangefinder" for s in model.sensors)
         self.reference = model.reference
         self.groups, self.sliding = self._groups(), self._slides_alone()
@@ -216,6 +218,10 @@ class Writer:
     def _massless(self, i: int) -> bool:
         return self.p.mass[i] == 0 and not self.p.inertia[i].any()
 
+    def _moves(self, i: int) -> bool:
+        """Return True if body i is connected to the world by a joint."""
+        return i >= 0 and bool(self.model.links.of_body[i + 1])
+
     def _absorbs(self, i: int) -> bool:
         """Return True if body i only adds a joint to its child."""
         m, children = self.model, self._children(i)
@@ -243,6 +249,7 @@ class Writer:
         if i in self.absorbed:
             return self._body(above, self._children(i)[0], position, rotation, joints)
         own = ET.SubElement(above, "body", name=self.model.bodies[i], pos=numbers(position), quat=numbers(rotation))
+        self.written[i] = own
         if i in self.model.mocap:
             own.set("mocap", "true")
         if self.p.gravity_compensation[i]:
@@ -270,11 +277,9 @@ class Writer:
         """Write mass and inertia in principal axes.
 
         MuJoCo requires more than 1e-15 for moving bodies, so zeros become 1e-14, which is below the rounding error of
-        any robot.
+        any robot. Without an element, MuJoCo takes the inverse weights of a massless body elsewhere than at its frame.
         """
         least = 1e-14 if moving else 0.0
-        if not moving and self._massless(i):
-            return
         xx, yy, zz, xy, xz, yz = self.p.inertia[i]
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         moments, Q = np.linalg.eigh(inertia)
@@ -367,6 +372,8 @@ class Writer:
                 geom.set("type", kind)
                 geom.set("size", numbers(p.shape_size[s][:count]) + (" 1" if kind == "plane" else ""))
         for look in (v for v in m.visuals if v.body == i):
+            if look.kind == "plane" and self._moves(i):
+                continue  # refused by MuJoCo, and reported
             geom = ET.SubElement(own, "geom", group=DRAWN, contype="0", conaffinity="0", rgba=numbers(look.rgba))
             geom.set("pos", numbers(look.position))
             geom.set("quat", numbers(look.quaternion))
@@ -391,10 +398,13 @@ class Writer:
             ET.SubElement(own, "site", {"name": m.sites[s], **place})
 
     def _wrapped_name(self, piece: Piece, radius: float) -> str:
-        return f"{self.model.sites[piece.around]}:{piece.kind}:{float(radius)!r}"
+        name = f"{self.model.sites[piece.around]}:{piece.kind}:{float(radius)!r}"
+        while name in self.model.shapes.names:
+            name += "'"
+        return name
 
     def _wrapped(self, own: ET.Element, i: int) -> None:
-        """Write the wrapping shapes of tendons on body i, each once; they neither collide nor are drawn."""
+        """Write the wrapping shapes of tendons on body i, each once; they neither collide nor are drawn or met by rays."""
         m, p = self.model, self.p
         pieces = [piece for tendon in m.tendons for piece in tendon.pieces]
         shapes = {
@@ -405,7 +415,7 @@ class Writer:
                 size = [radius] if piece.kind == "sphere" else [radius, radius]
                 place = {"pos": p.site_position[piece.around], "quat": p.site_rotation[piece.around], "size": size}
                 own_place = {key: numbers(x) for key, x in place.items()}
-                calm = {"contype": "0", "conaffinity": "0", "group": "4"}
+                calm = {"contype": "0", "conaffinity": "0", "group": "4"} | ({"rgba": "0 0 0 0"} if self.sees else {})
                 ET.SubElement(own, "geom", {"name": name, "type": piece.kind} | calm | own_place)
 
     def _mesh(self, geom: ET.Element, vertices: np.ndarray, faces: np.ndarray | None) -> None:
@@ -428,8 +438,14 @@ class Writer:
         field = ET.SubElement(self.assets, "hfield", name=name, nrow=str(rows), ncol=str(cols))
         field.set("size", numbers([x, y, span or 1.0, base + low]))
         field.set("elevation", numbers((heights - low).reshape(rows, cols)[::-1]))
+        self.texts[height_record.PREFIX + self.model.shapes.names[s]] = height_record.write(
+            (heights - low).reshape(rows, cols)
+        )
         up = matrix(p.shape_rotation[s] / np.linalg.norm(p.shape_rotation[s]))[:, 2]
         geom.set("pos", numbers(p.shape_position[s] + low * up))
+        if p.surface_velocity[s].any():  # about the origin of the geom
+            v, w = p.surface_velocity[s, :3], p.surface_velocity[s, 3:]
+            geom.set("surfacevel", numbers([*(v + np.cross(w, (0.0, 0.0, low))), *w]))
         geom.set("type", "hfield")
         geom.set("hfield", name)
 
@@ -481,10 +497,7 @@ class Writer:
                 continue
             if kind == "connect" and not self._at_rest(k):
                 for number, body, anchor in ((1, a, one), (2, b, other)):
-                    above = world if body < 0 else world.find(f".//body[@name='{m.bodies[body]}']")
-                    assert above is not None
-                    ET.SubElement(above, "site", name=f"{name}:{number}", pos=numbers(anchor))
-                    own.set(f"site{number}", f"{name}:{number}")
+                    own.set(f"site{number}", self._site_at(world, body, anchor, f"{name}:{number}"))
                 continue
             own.set("body1", "world" if a < 0 else m.bodies[a])
             own.set("body2", "world" if b < 0 else m.bodies[b])
@@ -493,6 +506,19 @@ class Writer:
                 turn, other_turn = p.equality_rotation[k]
                 own.set("relpose", numbers([*one, *product(turn, other_turn * (1, -1, -1, -1))]))
                 own.set("torquescale", numbers(p.equality_torque_scale[k]))
+
+    def _site_at(self, world: ET.Element, body: int, point: np.ndarray, name: str) -> str:
+        """Return the name of a site at a point of a body: one of the model's, or a new one."""
+        m = self.model
+        for s, site in enumerate(m.sites):
+            if m.site_body[s] == body and np.array_equal(self.p.site_position[s], point):
+                return site
+        while name in m.sites or name in self.anchors:
+            name += "'"
+        self.anchors.add(name)
+        above = world if body < 0 else self.written[body]
+        ET.SubElement(above, "site", name=name, pos=numbers(point))
+        return name
 
     def _coupling(self, own: ET.Element, k: int) -> None:
         """Write a coupling. MuJoCo's polynomial is relative to the reference: x1 - r1 = P(x2 - r2)."""
@@ -610,7 +636,7 @@ class Writer:
     def _felt_as_box(self, b: int) -> bool:
         """Return True if body b is represented by a box in a fluid, not by its shapes."""
         felt = {self.model.shapes.body[k] for k in self.model.shapes.wet}
-        return "fluid" in self.model.features and b not in felt
+        return "fluid" in self.model.features and self._moves(b) and b not in felt
 
     def _is_inertia_box(self, b: int) -> bool:
         """Return True if the fluid box of body b has its inertia, as in MuJoCo."""
@@ -696,6 +722,19 @@ class Writer:
         rows = {"body_invweight0": bodies, "dof_invweight0": dofs, "tendon_invweight0": tendons}
         return [key for key, own in rows.items() if not np.allclose(p[key][own], made[key][own], rtol=1e-9, atol=1e-12)]
 
+    def check_ellipsoids(self, text: str) -> None:
+        """List the shapes whose virtual mass and inertia in a fluid are not those of their ellipsoid."""
+        m, p = self.model, self.p
+        wet = {m.shapes.names[s]: n for n, s in enumerate(m.shapes.wet) if m.shapes.kind[s] != POINTS}
+        if not wet or "fluid" not in m.features or self.lost:
+            return
+        compiled = mujoco().MjModel.from_xml_string(text)
+        given = {name: np.concatenate([p.virtual_mass[n], p.virtual_inertia[n]]) for name, n in wet.items()}
+        made = {name: compiled.geom_fluid[compiled.geom(name).id, 6:] for name in wet}
+        others = tuple(name for name in wet if not np.allclose(given[name], made[name], rtol=1e-9, atol=1e-14))
+        if others:
+            self.lost.append(Finding("virtual mass other than that of the ellipsoid", others, "recomputed"))
+
     def _check(self) -> None:
         """List the features that were lost."""
         m, p = self.model, self.p
@@ -712,8 +751,15 @@ class Writer:
         lose("speed limit of a servo", slow, "not limited")
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
+        planes = [s for s, kind in enumerate(m.shapes.kind) if kind == PLANE and self._moves(m.shapes.body[s])]
+        lose("plane on a body that moves", [m.shapes.names[s] for s in planes], "MuJoCo refuses the file")
+        drawn = [m.bodies[v.body] for v in m.visuals if v.kind == "plane" and self._moves(v.body)]
+        lose("visual plane on a body that moves", drawn, "not drawn: use a box")
         boxes = [m.bodies[b] for b in range(m.nb) if self._felt_as_box(b) and not self._is_inertia_box(b)]
         lose("fluid box other than that of the inertia", boxes, "recomputed from the inertia")
+        felt = {m.shapes.body[k] for k in m.shapes.wet} - {-1} if "fluid" in m.features else set()
+        both = [m.bodies[b] for b in sorted(felt) if p.fluid_box[b].any()]
+        lose("fluid box of a body whose shapes are ellipsoids in the fluid", both, "MuJoCo has one or the other")
         soaked = [m.shapes.names[s] for s in m.shapes.wet if m.shapes.kind[s] == POINTS]
         lose("fluid ellipsoid of a mesh", soaked, "MuJoCo recomputes the ellipsoid from the saved points")
         lose(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compiler import Linear
+from ...compiler import Linear, select
 from ...model.model import Model, Sensor
 from ..outputs import KINETIC, POTENTIAL
 from ..spatial import Sym3, Vec3, cross
 from .sensor_inputs import FrameRow, Input, SensorInputs
 from .sensor_kind import Entry, Reading, SensorKind, bodies_of, function, put, subtree
+
+LEAST = 1e-15  # kg: subtrees of less have no mass
 
 
 class Moments(Linear):
@@ -42,9 +44,23 @@ def _momentum(own: FrameRow, m: Any, com: Vec3, I: Sym3, ref: FrameRow) -> Momen
     return Moments(m, x * m, mv, own.R @ (I @ (own.R.T @ own.w)) + cross(x, mv))
 
 
+def _massless(total: Moments) -> Any:
+    """Return 1 for a subtree without mass, else 0. As in MuJoCo, it is at its first body's center and has no velocity."""
+    return select(total.m > LEAST, 0.0, 1.0)
+
+
+def _center_of(own: FrameRow, com: Vec3, total: Moments) -> Vec3:
+    massless = _massless(total)
+    return total.mx / (total.m + massless) + (own.p + own.R @ com) * massless
+
+
+def _velocity_of(total: Moments) -> Vec3:
+    return total.mv / (total.m + _massless(total))
+
+
 def _about_center(total: Moments) -> Vec3:
     """Angular momentum about the center of mass x0 with velocity v0: L - m x0 x v0."""
-    return total.L - cross(total.mx, total.mv) / total.m
+    return total.L - cross(total.mx, total.mv) / (total.m + _massless(total))
 
 
 def _bodies(c: SensorInputs, n: Any, term: Any, count: int, more: Any = ()) -> Any:
@@ -56,8 +72,14 @@ def _nothing(c: SensorInputs, n: Any) -> list[Input]:
     return []
 
 
-def _over_bodies(term: Any, value: Any) -> Reading:
-    return function(_nothing, value, lambda c, n: _bodies(c, n, term, 2), Moments.zero())
+def _first(c: SensorInputs, n: Any) -> list[Input]:
+    """Return the frame and the center of mass of the subtree's first body."""
+    b = c.table.place(n)
+    return [c.frame(b), c.constant("sensed", b, "com")]
+
+
+def _over_bodies(own: Any, term: Any, value: Any) -> Reading:
+    return function(own, value, lambda c, n: _bodies(c, n, term, 2), Moments.zero())
 
 
 _ANGULAR_MOMENTUM = function(
@@ -81,8 +103,8 @@ def _of_subtree(reading: Reading) -> SensorKind:
 
 
 BODY_SENSORS: dict[str, SensorKind] = {
-    "subtreecom": _of_subtree(_over_bodies(_center, lambda total: total.mx / total.m)),
-    "subtreelinvel": _of_subtree(_over_bodies(_velocity, lambda total: total.mv / total.m)),
+    "subtreecom": _of_subtree(_over_bodies(_first, _center, _center_of)),
+    "subtreelinvel": _of_subtree(_over_bodies(_nothing, _velocity, _velocity_of)),
     "subtreeangmom": _of_subtree(_ANGULAR_MOMENTUM),
     "e_potential": _energy(POTENTIAL),
     "e_kinetic": _energy(KINETIC),
