@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "results" / "searches.md"
 NAMES = sorted(
     m.name
     for m in pkgutil.iter_modules(__path__)
-    if m.name not in ("__main__", "outcome", "report", "slopes", "test_searches")
+    if m.name not in ("__main__", "outcome", "report", "random_models", "slopes", "test_searches")
 )
 
 
