@@ -266,7 +266,7 @@ def plate_sheet(rows: Rows) -> Sheet:
         figures = [f"{x:.2f} ({x / best.median:.2f} x)" for x in ours]
         lines.append([str(feet), f"{best.median:.2f} ({best.name.split(', ', 1)[1]})", *figures])
     return Sheet(
-        "Redundant contacts, a plate on so many feet: us per step", ["feet", "MuJoCo's best", *_plate_names()], lines
+        "Redundant contacts, a plate on several feet: us per step", ["feet", "MuJoCo's best", *_plate_names()], lines
     )
 
 
@@ -291,7 +291,7 @@ def posture_sheet(posture: list[dict[str, Any]]) -> Sheet:
 def solved_sheet(solved: list[dict[str, Any]]) -> Sheet:
     columns = ["", "robots", "worst residual", "robots at 0"]
     lines = [[s["what"], str(s["robots"]), f"{s['worst']:.1e}", f"{100 * s['at_zero']:.0f} %"] for s in solved]
-    return Sheet("How well constraints are solved (Trajectory.violation)", columns, lines)
+    return Sheet("Residuals of constraints (Trajectory.violation)", columns, lines)
 
 
 def main() -> None:

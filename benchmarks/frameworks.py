@@ -206,7 +206,7 @@ def memory_sheet(memory: dict[str, Any]) -> Sheet:
             f"{loop['beyond_MB']:.0f} MB above the start, {loop['states_MB']:.0f} MB of them states, {loop['seconds']:.0f} s",
         ],
     ]
-    return Sheet("Memory of a Laikago's gradient (processes of their own)", ["", "figure"], lines)
+    return Sheet("Memory of a Laikago's gradient (separate processes)", ["", "figure"], lines)
 
 
 def targets(rows: list[Row], loops: list[Row], memory: dict[str, Any]) -> list[dict[str, Any]]:

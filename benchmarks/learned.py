@@ -1,7 +1,7 @@
 """What trained policies are worth: `python -m benchmarks.learned [--results FOLDER] [--episodes N]`.
 
 Reads what `benchmarks.learn` left (learn-SUITE.json, policies-SUITE.zip), plays the best policy of each task in
-artigrad and in Gymnasium's own MuJoCo environment, those of the pendulum also at a tenth of the time step, and those of the
+artigrad and in Gymnasium's MuJoCo environment, those of the pendulum also at a tenth of the time step, and those of the
 Laikago in MuJoCo, and writes learn.md, learn.json and figures into benchmarks/results.
 """
 
@@ -71,8 +71,8 @@ def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
         text = f"{np.median(ratios):.3f} ({ratios.min():.3f} to {ratios.max():.3f})"
         lines.append([f"{task}, {algorithm}", *figures, spread(here), spread(there), text])
         print(lines[-1], flush=True)
-    columns = ["", "steps", "seconds of a core", "seeds", "in artigrad", "in Gymnasium's own", "ratio"]
-    title = f"Trained here, played in MuJoCo (means of {episodes} episodes; medians over seeds, least and largest)"
+    columns = ["", "steps", "CPU seconds", "seeds", "in artigrad", "in Gymnasium", "ratio"]
+    title = f"Training in artigrad, evaluation in MuJoCo (means of {episodes} episodes; medians and ranges over seeds)"
     return Sheet(title, columns, lines)
 
 
@@ -97,7 +97,7 @@ def economy(runs: list[dict[str, Any]]) -> Sheet:
         text = ["never" if np.isinf(x) else f"{x / 1e6:.2f} M" for x in steps.values()]
         ratio = "-" if np.isinf(steps["shac"]) else f"{steps['ppo'] / steps['shac']:.1f}"
         lines.append([task, f"{wanted:,.0f}", *text, ratio])
-    title = "Steps to nine tenths of what PPO comes to (medians over seeds)"
+    title = "Steps to nine tenths of the final return of PPO (medians over seeds)"
     return Sheet(title, ["", "return", "SHAC", "PPO", "PPO / SHAC"], lines)
 
 
@@ -126,8 +126,8 @@ def table_4(runs: list[dict[str, Any]]) -> Sheet:
     if not groups:
         return Sheet("", [], [])
     kinds = {
-        "best try": best_score,
-        "last try": lambda r: r["tries"][-1][2],
+        "best evaluation": best_score,
+        "last evaluation": lambda r: r["tries"][-1][2],
         "best, a tenth of the step": lambda r: finer(r["policy"], 10) if r["policy"].exists() else np.nan,
         "thousand steps": lambda r: r["tries"][-1][0] / 1000,
     }
@@ -186,7 +186,9 @@ def figure_5(runs: list[dict[str, Any]]) -> Sheet:
     end = curves["mbpo"][0][0][-1]
     columns = ["", "seeds", *(f"{part * end:,.0f} steps" for part in (0.25, 0.5, 0.75, 1.0)), "at the end, each seed"]
     columns += [f"first at {goal:,.0f}", "each seed"]
-    return Sheet("Ant, few steps: median return of whole episodes without noise, means of three tries", columns, lines)
+    return Sheet(
+        "Ant with few steps: median return of whole episodes without noise, means of three evaluations", columns, lines
+    )
 
 
 def walking(runs: list[dict[str, Any]]) -> Sheet:
@@ -308,7 +310,8 @@ def main() -> None:
     page = given.out / "learn.md"
     own = page.read_text().partition(BY_HAND)[2] if page.exists() else ""
     about = machine()
-    made = f"Tables by `python -m benchmarks.learned` of what `python -m benchmarks.learn` left, {about['cpu']}, one core each"
+    made = "Tables by `python -m benchmarks.learned` from the results of `python -m benchmarks.learn`"
+    made += f", {about['cpu']}, one core each"
     head = f"# Learning\n\n{made}, {about['date']}.\n"
     page.write_text("\n".join([head, "![returns](learn.png)\n", *(s.markdown() for s in sheets), BY_HAND + own]))
     kept = [{"suite": r["suite"], "job": r["job"], "tries": r["tries"]} for r in runs]

@@ -174,7 +174,7 @@ def main() -> None:
     report.save(
         arguments.out,
         "parity",
-        "Beside MuJoCo",
+        "Comparison with MuJoCo",
         {"machine": about, "states": arguments.states, "lines": lines},
         [],
         [sheet],

@@ -121,7 +121,7 @@ def memory_sheet(memory: dict[str, Any]) -> Sheet:
         [f"{what}: peak beyond process, controls and their gradient", f"{long['beyond_MB']:.1f} MB"],
         ["the controls of that gradient", f"{long['controls_MB']:.1f} MB"],
     ]
-    return Sheet("Memory (processes of their own)", ["", "figure"], lines)
+    return Sheet("Memory (separate processes)", ["", "figure"], lines)
 
 
 def at_most(what: str, reached: float, limit: float, unit: str = "x") -> dict[str, Any]:

@@ -174,7 +174,7 @@ def main() -> None:
         load = {f.scene: f.sizes | f.load for f in found}
         rows = [row for f in found for row in f.rows]
         every = {"machine": about, "rounds": rounds, "targets": targets(found), "scenes": load}
-        report.save(arguments.out, "scale", "Cost that follows what is active", every, rows, sheets)
+        report.save(arguments.out, "scale", "Many bodies, pairs and tendons", every, rows, sheets)
 
 
 if __name__ == "__main__":

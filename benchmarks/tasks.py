@@ -27,21 +27,22 @@ COLUMNS = (
     "variables",
     "goal",
     "method: iterations, s",
-    "CMA-ES: generations of motions, s",
-    "fewer iterations",
-    "fewer motions",
-    "fewer seconds",
-    "gradient against differences",
+    "CMA-ES: generations of simulations, s",
+    "factor in iterations",
+    "factor in simulations",
+    "factor in seconds",
+    "relative error of the gradient",
 )
-PAGE = """# Tasks
+PAGE = """# Results of the optimization tasks
 
-`OPENBLAS_NUM_THREADS=1 python -m benchmarks.tasks`: until every start is within the goal (m; for `cartpole` a loss).
-Medians over the starts, which are simulated together; seconds until the last of them is there. A gradient takes one motion
-and about twice its time more; a generation of CMA-ES takes a population of motions.
+Made by `OPENBLAS_NUM_THREADS=1 python -m benchmarks.tasks`. Each method runs until all initial guesses are within the
+goal (m; for `cartpole` a loss). Iterations are medians over the initial guesses, which are simulated as a batch;
+seconds are those of the whole batch. A gradient takes one simulation and about twice its time for the backward pass;
+a generation of CMA-ES simulates a population.
 
 {table}
 
-{cores} cores beside other work, {machine}.
+{cores} cores with other load, {machine}.
 """
 
 

@@ -126,14 +126,13 @@ def draw_speed(cpu: dict[str, Any], gpu: dict[str, Any]) -> None:
     plt.close(figure)
 
 
-HEAD = """# Experiments
+HEAD = """# Results of the experiments
 
-Made by `python -m experiments.table`: runs on a machine with an H200 and 16 cores (`python -m experiments`), the
-other cores and, but for `speed`, the GPU had other work meanwhile. Median over seeds, in brackets the
-least and the largest; a fall counts as a speed of zero.
-[Experiments](../experiments.md) says what they are.
+Made by `python -m experiments.table` from runs of `python -m experiments` on a machine with an H200 and 16 cores.
+Other processes used the remaining cores and, except for `speed`, the GPU. Medians over seeds, with the smallest and
+the largest value in brackets; a fall counts as a speed of zero. [Experiments](../experiments.md) describes them.
 
-| | the paper | here |
+| | paper | artigrad |
 | --- | --- | --- |
 """
 

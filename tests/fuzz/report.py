@@ -1,4 +1,4 @@
-"""What a run of the fuzzer found, as a page."""
+"""Page with the result of a run of the fuzzer."""
 
 import datetime
 import os
@@ -15,11 +15,12 @@ from .checks import CHECKS
 
 HEAD = """# What random models found
 
-`python -m tests.fuzz --minutes N --out docs/results/fuzz.md` draws random models (all joints, shapes, rows, actuators and
-tendons), states and options, and checks each of them: gradients against central differences in every input, one step beside
-MuJoCo's, energy, the bits of a robot alone and in a batch and by every checkpoint policy, the compiled code beside NumPy. What
-does not hold is shrunk to a few lines to paste, which would stand below. A check is left out of a case where it cannot tell,
-and the table says why.
+`python -m tests.fuzz --minutes N --out docs/results/fuzz.md` draws random models (all joints, shapes, constraint
+rows, actuators and tendons), states and options. It compares gradients with central differences in every input, one
+step with MuJoCo's, energies before and after, results of a robot alone, in a batch and with every checkpoint policy
+(bitwise), and compiled code with NumPy. A failure is reduced to a few lines of code, which would follow the table.
+The column "not applicable" counts the models to which a check does not apply, the last column the most frequent
+reason.
 """
 
 
@@ -35,7 +36,7 @@ def report(counts, findings, minutes, seed, processes=1):
     versions = f"python {platform.python_version()}, mujoco {mujoco.__version__}, artigrad {ag.__version__}"
     lines += [f"- {versions} ({commit or 'no commit'})"]
     lines += [f"- findings: **{len(findings) or 'none'}**", ""]
-    lines += ["| check | holds | fails | cannot tell | most often because |", "| :-- | --: | --: | --: | :-- |"]
+    lines += ["| check | holds | fails | not applicable | most frequent reason |", "| :-- | --: | --: | --: | :-- |"]
     for name in CHECKS:
         own = {outcome: n for (check, outcome), n in counts.items() if check == name}
         ok, failed = own.pop("ok", 0), own.pop("failed", 0)

@@ -10,7 +10,7 @@ from .outcome import Outcome
 SUMMARY = (
     "Tendons around a sphere and a cylinder, with and without a side site: lengths and moments beside MuJoCo; gradients of "
     "lengths and of velocities by state, radius and places of sites beside differences. Side sites outside, inside, at the "
-    "surface, on the axis; strings that graze; ends inside, at the surface, at the centre, coincident, in line with the centre."
+    "surface, on the axis; strings that graze; ends inside, at the surface, at the center, coincident, in line with the center."
 )
 COUNT, SAMPLE = 20_000, 1_000
 LENGTH, MOMENT, GRADIENT = 1e-9, 1e-7, 1e-6  # tolerances: m, relative to the largest entry, relative

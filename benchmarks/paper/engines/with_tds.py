@@ -1,4 +1,4 @@
-"""Tiny Differentiable Simulator: its wheel for Python, in doubles. It has no numbers that can be differentiated."""
+"""Tiny Differentiable Simulator: its wheel for Python, in doubles only, which cannot be differentiated."""
 
 import importlib.metadata
 
@@ -44,5 +44,5 @@ def forward():
     return q[6]
 
 
-what = "one sweep of PGS, its default, from Python; the wheel has no numbers that can be differentiated: no gradient"
+what = "one sweep of PGS, its default, from Python; the wheel supports doubles only: no gradient"
 report(importlib.metadata.version("pytinydiffsim"), forward, None, what)
