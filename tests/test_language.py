@@ -1,6 +1,6 @@
-"""Language of packages that are done and of all pages: docstrings open with a noun phrase or an imperative, code does not talk.
+"""Language of finished packages and of all pages: docstrings open with a noun phrase or an imperative, code does not talk.
 
-A package that was rewritten is added to DONE; pages are all of the repository. Names of the field are listed in CONTRIBUTING.md.
+A package that was rewritten is added to DONE; PAGES are all pages. CONTRIBUTING.md has the rules for names.
 """
 
 import ast
