@@ -67,7 +67,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
                         problem.row[n].phi = within(near, found.phi)
                         save_contact(s, k, m, n)
                         problem.pair[n], problem.source[n], problem.kind[n] = k, m, kind
-                        problem.start[n], problem.in_group[n] = problem.group[g], g
+                        problem.in_group[n] = g
                         count.value = n + 1
                     lost = select(near, LOST, problem.status[2])
                     problem.status[2] = select(room, problem.status[2], lost)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ....compiler import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
+from ....compiler import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table, loop
 from ....model.model import Model
 from ...collision.candidates import candidates, contact_layout, contact_sizes, slots_in
 from ...collision.convex.contact_record import Slots
@@ -40,6 +41,8 @@ CONTACT = Layout(
     inv=Vec3,  # 1 / diagonal of A
     active=Vec3,  # the active set, as the law of friction names it
     slide_sign=Vec3,
+    part=float,  # number of the part of the island; below zero where only a neighbor in the pack has the contact
+    member=float,  # 1 in the part that is solved, else 0
     swept=Vec3,  # impulses that sweeps have left, or that were applied
     drift=Vec3,  # where accelerated sweeps go
     change=Vec3,  # of the distances to another active set, for a unit change of the state
@@ -57,9 +60,11 @@ PLACED = Layout(
     X=Transform, at=Vec3
 )  # one row per shape: its pose, about the origin of its tree; its place in the world
 A_SIDE, B_SIDE = 0, 1
-REALS = ("contact", "placed", "slots", "contact_records", "Z", "A", "K", "root", "ut", "status")
+REALS = ("contact", "placed", "slots", "contact_records", "Z", "A", "K", "root", "ut", "status", "tree_part")
 REVERSE = ("tape", "ran", "Y", "X", "moved", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
-SCRATCH = ("link_a", "link_b", "pair", "source", "start", "in_group", "kind", "group", "joints")
+PLACES = ("link_a", "link_b", "pair", "source", "start", "in_group", "kind", "order", "place", "of_island", "base")
+ISLANDS = ("island", "islands", "sizes", "joints", "blocks")
+SCRATCH = (*PLACES, *ISLANDS, "group", "tree_island", "island_number")
 
 
 def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str, Any]:
@@ -120,11 +125,12 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
         "ut": model.nv,
         "status": 3,
         "group": integers["c_groups"] + 1,
-        "joints": integers["c_groups"],
+        **dict.fromkeys(("tree_part", "tree_island", "island_number"), model.links.trees + 1),
+        **dict.fromkeys(ISLANDS, cap + 1),
     }
     sizes |= {"placed": len(model.shapes.names) * PLACED.size}
     sizes |= contact_sizes(model, cap)
-    sizes |= dict.fromkeys(("link_a", "link_b", "pair", "source", "start", "in_group", "kind"), cap)
+    sizes |= dict.fromkeys(PLACES, cap)
     return {f"cw_{k}": max(sizes.get(k, 0), 1) for k in (*REALS, *SCRATCH)}
 
 
@@ -133,7 +139,7 @@ def reverse_work(model: Model, integers: dict[str, Any], sweeps: int) -> dict[st
     cap, nv = integers["c_cap"], model.nv
     sizes = {
         "tape": sweeps * cap * TAPED.size,
-        "ran": integers["c_groups"],
+        "ran": cap + 1,
         "Y": cap * 3 * nv,
         "X": cap * 3 * nv,
         "moved": len(model.links.parent) * MOVED.size,
@@ -213,9 +219,20 @@ class ContactProblem(SimpleNamespace):
     source: Any  # point, or limited joint
     kind: Any  # its place in `kinds.KINDS`
     in_group: Any
-    start: Any  # first contact of the group a contact is in
     group: Any  # first contact of each group, and the number of all
-    joints: Any  # first contact of each group that is a limited joint
+    order: Any  # contacts, island by island
+    place: Any  # of each contact in that order
+    start: Any  # first place of the island a contact is in
+    base: Any  # first block of each contact in A and K
+    of_island: Any  # of each contact
+    islands: Any  # the number of islands
+    island: Any  # first place of each, and the number of all contacts
+    joints: Any  # first place of each that is a limited joint
+    sizes: Any  # how many contacts each has
+    blocks: Any  # first block of each in A and K
+    tree_island: Any
+    island_number: Any  # of each tree, 1 for the first
+    tree_part: Any  # number of the part of each tree, robot by robot
     force_bar: Any  # Reals, if asked for: cotangents of the forces of a step
 
     @classmethod
@@ -250,8 +267,13 @@ class ContactProblem(SimpleNamespace):
         return self.link_b[c] if side == B_SIDE else self.link_a[c]
 
     def end(self, c: Any) -> Any:
-        """One past the last contact of the group that contact c is in."""
-        return self.group[self.in_group[c] + 1]
+        """One past the last place of the island that contact c is in."""
+        return self.island[self.of_island[c] + 1]
+
+    def members(self, first: Any, end: Any, inwards: bool = False) -> Iterator[Any]:
+        """Loop over the contacts at the places from first to before end."""
+        for p in loop(first, end, inwards=inwards):
+            yield self.order[p]
 
     def dofs(self, g: Any) -> tuple[Any, Any]:
         """The degrees of freedom that group g may push are from the first to before the second of these."""
@@ -263,4 +285,4 @@ class ContactProblem(SimpleNamespace):
 
     def block(self, c: Any, d: Any) -> Any:
         """Where the 3x3 block of contacts c and d is in A and K."""
-        return (c * self.width + (d - self.start[c])) * 9
+        return (self.base[c] + (self.place[d] - self.start[d])) * 9

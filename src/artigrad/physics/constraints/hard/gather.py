@@ -9,6 +9,7 @@ from __future__ import annotations
 from ....compiler import counter, loop
 from ...context import Step
 from ..narrowphase import place_shapes
+from .islands import find_islands
 from .kinds import KINDS
 
 
@@ -22,3 +23,4 @@ def gather(s: Step) -> None:
         for k, kind in enumerate(KINDS):
             kind.gather(s, g, count, k)
     problem.group[problem.groups] = count.value
+    find_islands(s)

@@ -32,8 +32,8 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
         if problem.force_bar is not None:
             seen = seen + along_rows(row.R, of_kind("force_bar", s, c))
         row.nu = friction.extend_transposed(row, seen).map(lambda x, active: x * active, row.active)
-    for g in loop(problem.groups):
-        solver.solve_transposed(problem, problem.group[g], problem.group[g + 1])
+    for n in loop(problem.islands[0]):
+        solver.solve_transposed(problem, problem.island[n], problem.island[n + 1])
     for c in loop(problem.count):
         row = problem.row[c]
         row.nu = friction.restrict_transposed(row, row.nu)

@@ -21,7 +21,6 @@ from .target_velocity import rest_velocity
 def gather(s: Step, g: Any, count: counter, kind: int) -> None:
     """The joints of group g that are near a limit or have dry friction."""
     problem = s.constraints
-    problem.joints[g] = count.value
     for k in loop(problem.joint_first[g], problem.joint_first[g + 1]):
         i = problem.joint[k]
         own, x, v = s.const.link[i], s.q[s.model.link_q[i]], s.v[s.model.link_v[i]]
@@ -40,7 +39,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
             row.mu, row.e, row.bound = 0.0, 0.0, dry * s.dt
             problem.link_a[n], problem.link_b[n] = 0, i
             problem.pair[n], problem.source[n], problem.kind[n] = 0, k, kind
-            problem.start[n], problem.in_group[n] = problem.group[g], g
+            problem.in_group[n] = g
             count.value = n + 1
 
 

@@ -73,14 +73,14 @@ def add_changes(s: Step, velocities: float, positions: float) -> None:
         _, slope = rest_velocity(s, row.phi)
         row.drift = row.drift - Vec3(s.dt * slope * seen_by(s, c).x, 0.0, 0.0)
         row.x = -friction.restrict(row, row.drift)
-    for g in loop(problem.groups):
-        solver.solve(problem, problem.group[g], problem.group[g + 1])
+    for n in loop(problem.islands[0]):
+        solver.solve(problem, problem.island[n], problem.island[n + 1])
     for c in loop(problem.count):
         problem.row[c].x = friction.extend(problem.row[c], problem.row[c].x)
     for c in loop(problem.count):
         row = problem.row[c]
         lam, dw, dlam = row.lam, carry(row.drift), row.x
-        for d in loop(problem.start[c], problem.end(c)):
+        for d in problem.members(problem.start[c], problem.end(c)):
             dw.value = dw.value + problem.A.struct(problem.block(c, d), Mat3) @ problem.row[d].x
         normal = select(lam.x > 0.0, dlam.x, dw.value.x)
         limit, dlimit = row.mu * lam.x + row.bound, row.mu * dlam.x

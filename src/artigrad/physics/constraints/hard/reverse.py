@@ -36,18 +36,18 @@ def sweeps_vjp(problem: ContactProblem, sweeps: int) -> None:
     for c in loop(problem.count):
         row = problem.row[c]
         row.b_bar, row.inv_bar, row.mu_bar, row.bound_bar = Vec3.zero(), Vec3.zero(), 0.0, 0.0
-    for g in loop(problem.groups):
-        start, end = problem.group[g], problem.group[g + 1]
-        for c in loop(start, end):
-            for d in loop(start, end):
+    for g in loop(problem.islands[0]):
+        start, end = problem.island[g], problem.island[g + 1]
+        for c in problem.members(start, end):
+            for d in problem.members(start, end):
                 problem.K.put(problem.block(c, d), Mat3.zero())
         ran = problem.ran[g]
         for s in loop(sweeps, inwards=True):
             here = to_real(s) < ran
             for _ in when_any(here):
-                for c in loop(start, end, inwards=True):
+                for c in problem.members(start, end, inwards=True):
                     update_vjp(problem, s, c, end, here)
-        for c in loop(start, end):
+        for c in problem.members(start, end):
             row, at = problem.row[c], problem.block(c, c)
             A_bar = problem.K.struct(at, Mat3) + problem.friction.steps_vjp(problem.A.struct(at, Mat3), row.inv_bar)
             problem.K.put(at, A_bar + spare_vjp(problem, c, A_bar))
@@ -79,7 +79,7 @@ def update_vjp(problem: ContactProblem, s: Any, c: Any, end: Any, here: Any) -> 
     row.b_bar += w_bar
     at = problem.block(c, c)
     problem.K.put(at, problem.K.struct(at, Mat3) + t.A)
-    for d in loop(problem.start[c], end):
+    for d in problem.members(problem.start[c], end):
         other, place = problem.row[d], problem.block(c, d)
         problem.K.put(place, problem.K.struct(place, Mat3) + outer(w_bar, other.lam))
         other.lam_bar += problem.A.struct(place, Mat3).T @ w_bar
@@ -152,7 +152,7 @@ def A_bar_times_Y(s: Step) -> None:
         for k in loop(first, end):
             for x in X:
                 x[k] = 0.0
-        for d in loop(problem.start[c], problem.end(c)):
+        for d in problem.members(problem.start[c], problem.end(c)):
             Y = rows_of(s, problem.Y, d)
             both = problem.K.struct(problem.block(c, d), Mat3) + problem.K.struct(problem.block(d, c), Mat3).T
             for k in loop(first, end):

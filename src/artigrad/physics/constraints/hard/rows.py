@@ -46,7 +46,7 @@ def delassus(s: Step) -> None:
     """A for all pairs of contacts of a group, and the inverse of its diagonal."""
     problem, nl = s.constraints, s.model.nl
     for c in loop(problem.count):
-        for d in loop(problem.start[c], c + 1):
+        for d in problem.members(problem.start[c], problem.place[c] + 1):
             total = carry(Mat3.zero())
             for a in (A_SIDE, B_SIDE):
                 for b in (A_SIDE, B_SIDE):

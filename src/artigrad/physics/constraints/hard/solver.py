@@ -1,4 +1,4 @@
-"""Solvers of the contact problem  w = A lam + b,  per group of contacts  (theory 5.6, 5.7).
+"""Solvers of the contact problem  w = A lam + b,  island by island  (theory 5.6, 5.7).
 
     normals:   0 <= lam_n, 0 <= w_n, one of them zero
     tangents:  |lam_t| <= mu lam_n + bound;  w_t = 0 inside,  w_t against lam_t at the bound
@@ -17,14 +17,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ....compiler import Row, carry, loop, maximum, minimum, select, target, to_real, when_any
-from ...collision.contact_geometry import FAR
 from ...spatial import Mat3, Vec3, cross, dot
 from .contact_problem import ContactProblem
+from .islands import first_of_part
 from .update import Update, positive, yes
 
 ROUNDS, SWEEPS, MORE = 5, 3, 60  # sweeps of the first round, and how many more each later one has
 FEW, SWEEPS_EACH, TRIES_EACH = 8.0, 3, 0.25  # contacts, beyond which each is worth more sweeps and more tries
-WORK = 400.0  # that a robot may do on a group, in sweeps, with the last factor for the adjoint
+WORK, WORK_EACH = (
+    400.0,
+    400.0,
+)  # that a robot may do on a part of an island, in sweeps, and more for each contact beyond FEW
 TRY = 3.0  # sweeps that an exact solve costs, beside one for each contact
 RELAX = 0.8  # of a step of a sweep
 TINY = 1e-30
@@ -33,13 +36,22 @@ TURN = {"f64": 1e-7, "f32": 1e-5}  # rad, by which directions of sliding may sti
 
 def clear_impulses(problem: ContactProblem) -> None:
     for c in loop(problem.count):
-        problem.row[c].lam = Vec3.zero()
+        row = problem.row[c]
+        row.lam, row.active, row.slide_sign, row.member = Vec3.zero(), Vec3.zero(), Vec3.zero(), 1.0
+
+
+def choose_part(problem: ContactProblem, first: Any, start: Any, end: Any) -> None:
+    """Make the contacts of an island that are tied to `first` its members, robot by robot."""
+    part = problem.row[first].part
+    for c in problem.members(start, end):
+        row = problem.row[c]
+        row.member = yes(abs(row.part - part) < 0.5)
 
 
 def residual(problem: ContactProblem, c: Any, end: Any) -> Vec3:
     """w_c = A lam + b"""
     w = carry(problem.row[c].b)
-    for d in loop(problem.start[c], end):
+    for d in problem.members(problem.start[c], end):
         w.value = w.value + problem.A.struct(problem.block(c, d), Mat3) @ problem.row[d].lam
     return w.value
 
@@ -50,11 +62,11 @@ def worse(a: Any, b: Any) -> Any:
 
 
 def sweep(problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any = 1.0, tape: Any = None) -> Any:
-    """One projected Gauss-Seidel sweep over a group, for the robots with go > 1/2. With relax < 1 shorter steps are taken:
+    """One projected Gauss-Seidel sweep over an island, for the robots with go > 1/2. With relax < 1 shorter steps are taken:
     where contacts slide, full ones can go back and forth for ever. tape: first row of the tape that is written; without
     one, x of each contact has what was added to its impulses. Returns the largest change, as a velocity."""
     moved = carry(0.0)
-    for c in loop(start, end):
+    for c in problem.members(start, end):
         row = problem.row[c]
         w, lam, inv = residual(problem, c, end), row.lam, row.inv * relax
         if tape is not None:
@@ -64,8 +76,8 @@ def sweep(problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any = 1
         new = Vec3(n, *problem.friction.tangents(Update(A, w, lam, inv, n - lam.x, limit)).leaves())
         if tape is None:
             row.x = new - lam
-        moved.value = maximum(moved.value, largest_change(row, new - lam))
-        row.lam = select(go > 0.5, new, lam)
+        moved.value = maximum(moved.value, select(row.member > 0.5, largest_change(row, new - lam), 0.0))
+        row.lam = select(go * row.member > 0.5, new, lam)
     return moved.value
 
 
@@ -78,26 +90,26 @@ def largest_change(row: Row, change: Vec3) -> Any:
 
 
 def violation(problem: ContactProblem, start: Any, end: Any) -> Any:
-    """How far a group is from solved, m/s: what one more update of each contact would change, as a velocity."""
+    """How far an island is from solved, m/s: what one more update of each contact would change, as a velocity."""
     worst = carry(0.0)
-    for c in loop(start, end):
+    for c in problem.members(start, end):
         row = problem.row[c]
         w, lam, inv = residual(problem, c, end), row.lam, row.inv
         n, A = maximum(lam.x - w.x * inv.x, 0.0), problem.A.struct(problem.block(c, c), Mat3)
         limit = row.mu * lam.x + row.bound
         new = Vec3(n, *problem.friction.tangents(Update(A, w, lam, inv, 0.0, limit)).leaves())
-        worst.value = worse(worst.value, largest_change(row, new - lam))
+        worst.value = worse(worst.value, select(row.member > 0.5, largest_change(row, new - lam), 0.0))
     return worst.value
 
 
 def gauss_seidel(
     problem: ContactProblem, sweeps: int, tolerance: Any, tape: bool = False, factored: bool = True
 ) -> None:
-    """At most so many sweeps over every group. With `tape` what every update found and how many sweeps were run are kept;
+    """At most so many sweeps over every island. With `tape` what every update found and how many sweeps were run are kept;
     `factored` leaves the factor of the active set in K, for the implicit adjoint."""
     clear_impulses(problem)
-    for g in loop(problem.groups):
-        start, end = problem.group[g], problem.group[g + 1]
+    for g in loop(problem.islands[0]):
+        start, end = problem.island[g], problem.island[g + 1]
         go, ran = carry(1.0), carry(0.0)
         for s in loop(sweeps):
             for _ in when_any(go.value > 0.5):
@@ -116,30 +128,40 @@ def gauss_seidel(
 def hybrid(problem: ContactProblem, tolerance: Any) -> None:
     """Sweeps, exact solve of the active set, check; again for the robots that fail the check and have work left."""
     clear_impulses(problem)
-    for g in loop(problem.groups):
-        start, end = problem.group[g], problem.group[g + 1]
-        own = own_contacts(problem, start, end)
-        unsolved, left, many = carry(1.0), carry(WORK - own), maximum(own - FEW, 0.0)
-        for r in loop(ROUNDS):
-            go = select(left.value > 0.0, unsolved.value, 0.0)
-            for _ in when_any(go > 0.5):
-                sweeps = minimum(to_real(SWEEPS + r * MORE) + SWEEPS_EACH * many, left.value)
-                accelerated_sweeps(problem, start, end, go, sweeps, SWEEPS + r * MORE + (end - start) * SWEEPS_EACH)
-                left.value = left.value - go * sweeps
-                for c in loop(start, end):
-                    problem.row[c].swept = problem.row[c].lam
-                tries = to_real((r + 1) * problem.friction.TRIES) + TRIES_EACH * many
-                failed = solve_active_set(problem, start, end, go, tolerance, Work(left, own + TRY, tries))
-                for c in loop(start, end):  # robots that failed go on from their sweeps
-                    row = problem.row[c]
-                    row.lam = select(failed > 0.5, row.swept, row.lam)
-                unsolved.value = select(go > 0.5, failed, unsolved.value)
-        for _ in when_any(unsolved.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
-            rest = select(unsolved.value > 0.5, worse(TINY, violation(problem, start, end)), 0.0)
-            problem.status[0] = worse(problem.status[0], rest)
-            name_active_set(problem, start, end, unsolved.value)
-            build(problem, start, end)
-            factor(problem, start, end)
+    for g in loop(problem.islands[0]):
+        start, end = problem.island[g], problem.island[g + 1]
+        for first in problem.members(start, end):
+            here = first_of_part(problem, first, start)
+            for _ in when_any(here > 0.5):
+                choose_part(problem, first, start, end)
+                solve_part(problem, start, end, here, tolerance)
+
+
+def solve_part(problem: ContactProblem, start: Any, end: Any, here: Any, tolerance: Any) -> None:
+    """Solve the members of an island, for the robots with here > 1/2."""
+    own = own_contacts(problem, start, end)
+    many = maximum(own - FEW, 0.0)
+    unsolved, left = carry(here), carry(WORK - own + WORK_EACH * many)
+    for r in loop(ROUNDS):
+        go = select(left.value > 0.0, unsolved.value, 0.0)
+        for _ in when_any(go > 0.5):
+            sweeps = minimum(to_real(SWEEPS + r * MORE) + SWEEPS_EACH * many, left.value)
+            accelerated_sweeps(problem, start, end, go, sweeps, SWEEPS + r * MORE + (end - start) * SWEEPS_EACH)
+            left.value = left.value - go * sweeps
+            for c in problem.members(start, end):
+                problem.row[c].swept = problem.row[c].lam
+            tries = to_real((r + 1) * problem.friction.TRIES) + TRIES_EACH * many
+            failed = solve_active_set(problem, start, end, go, tolerance, Work(left, own + TRY, tries))
+            for c in problem.members(start, end):  # robots that failed go on from their sweeps
+                row = problem.row[c]
+                row.lam = select(failed * row.member > 0.5, row.swept, row.lam)
+            unsolved.value = select(go > 0.5, failed, unsolved.value)
+    for _ in when_any(unsolved.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
+        rest = select(unsolved.value > 0.5, worse(TINY, violation(problem, start, end)), 0.0)
+        problem.status[0] = worse(problem.status[0], rest)
+        name_active_set(problem, start, end, unsolved.value)
+        build(problem, start, end)
+        factor(problem, start, end)
 
 
 def factor_at_solution(problem: ContactProblem) -> None:
@@ -147,8 +169,10 @@ def factor_at_solution(problem: ContactProblem) -> None:
     method, whose last set is that of the step before the solution: its derivative is not the one there."""
     if problem.friction.LINEAR:
         return
-    for g in loop(problem.groups):
-        start, end = problem.group[g], problem.group[g + 1]
+    for g in loop(problem.islands[0]):
+        start, end = problem.island[g], problem.island[g + 1]
+        for c in problem.members(start, end):
+            problem.row[c].member = 1.0
         name_active_set(problem, start, end, 1.0)
         build(problem, start, end)
         factor(problem, start, end)
@@ -158,39 +182,39 @@ def accelerated_sweeps(problem: ContactProblem, start: Any, end: Any, go: Any, s
     """So many sweeps, at most `most`, for the robots with go > 1/2. Each but the last goes on along what those before it have
     added, by as much as changes become smaller: nonlinear conjugate gradients, begun anew where they become larger."""
     before = carry(0.0)
-    for c in loop(start, end):
+    for c in problem.members(start, end):
         problem.row[c].drift = Vec3.zero()
     for k in loop(most):
         now = select(to_real(k) < sweeps, go, 0.0)
         for _ in when_any(now > 0.5):
             sweep(problem, start, end, now, RELAX)
             size = carry(0.0)
-            for c in loop(start, end):
+            for c in problem.members(start, end):
                 row = problem.row[c]
-                size.value = size.value + dot(row.x, row.x.map(lambda x, i: x / i, row.inv))
+                size.value = size.value + row.member * dot(row.x, row.x.map(lambda x, i: x / i, row.inv))
             smaller, first = size.value < before.value, before.value <= 0.0
             share = select(smaller, size.value / maximum(before.value, TINY), 0.0)
             ahead = select(to_real(k) + 1.5 < sweeps, share * now, 0.0)
             keep = select(smaller, 1.0, select(first, 1.0, 0.0))
             before.value = size.value
-            for c in loop(start, end):
+            for c in problem.members(start, end):
                 row = problem.row[c]
                 drift = row.drift
-                row.lam, row.drift = row.lam + drift * ahead, (drift * share + row.x) * keep
+                row.lam = row.lam + drift * (ahead * row.member)
+                row.drift = (drift * share + row.x) * keep
 
 
 def own_contacts(problem: ContactProblem, start: Any, end: Any) -> Any:
-    """How many contacts of a group a robot has. Those that only its neighbours in the pack have do not count, so that it does
-    the same work beside them as alone."""
+    """How many contacts a part of an island has, robot by robot."""
     own = carry(0.0)
-    for c in loop(start, end):
+    for c in problem.members(start, end):
         row = problem.row[c]
-        own.value = own.value + maximum(yes(row.phi < FAR), yes(row.bound > 0.0))
+        own.value = own.value + row.member
     return own.value
 
 
 class Work(NamedTuple):
-    """What a robot may do on a group: the sweeps' worth that is left, what an exact solve costs of it, and how many at most."""
+    """Work of a robot on a part of an island: sweeps that are left, the cost of an exact solve in sweeps, and its maximum number."""
 
     left: carry
     cost: Any
@@ -212,14 +236,14 @@ def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any,
                 name_active_set(problem, start, end, here)
             build(problem, start, end)
             factor(problem, start, end)
-            for c in loop(start, end):
+            for c in problem.members(start, end):
                 problem.row[c].x = right_side(problem, c, end)
             solve(problem, start, end)
-            for c in loop(start, end):
+            for c in problem.members(start, end):
                 row = problem.row[c]
                 lam, turn = law.settle(row, row.x)
-                row.lam = select(here > 0.5, lam, row.lam)
-                turned.value = maximum(turned.value, turn)
+                row.lam = select(here * row.member > 0.5, lam, row.lam)
+                turned.value = maximum(turned.value, row.member * turn)
             work.left.value = work.left.value - here * work.cost
             if law.LINEAR:
                 bad, worst = check(problem, start, end, tolerance)
@@ -234,29 +258,31 @@ def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any,
 
 
 def exchange(problem: ContactProblem, start: Any, end: Any, go: Any, worst: Any) -> None:
-    """The worst row of a group changes sides, for the robots with go > 1/2; `check` left in x how bad each row is."""
+    """The worst row of the members changes sides, for the robots with go > 1/2; `check` left in x how bad each row is."""
     for _ in when_any(go > 0.5):
-        for c in loop(start, end):
+        for c in problem.members(start, end):
             row = problem.row[c]
-            hit = row.x.map(lambda x: yes(x >= worst) * yes(go > 0.5))
+            here = yes(go * row.member > 0.5)
+            hit = row.x.map(lambda x, here: yes(x >= worst) * here, Vec3(here, here, here))
             row.active, row.slide_sign = problem.friction.exchanged(row, row.lam, hit)
 
 
 def name_active_set(problem: ContactProblem, start: Any, end: Any, go: Any) -> None:
     """active and slide_sign of each contact, for the robots with go > 1/2."""
-    for c in loop(start, end):
+    for c in problem.members(start, end):
         row = problem.row[c]
         lam, limit = row.lam, row.mu * row.lam.x + row.bound
         active, sign = problem.friction.active_set(lam, limit, partial(residual, problem, c, end))
-        row.active, row.slide_sign = select(go > 0.5, active, row.active), select(go > 0.5, sign, row.slide_sign)
+        named = go * row.member > 0.5
+        row.active, row.slide_sign = select(named, active, row.active), select(named, sign, row.slide_sign)
 
 
 def build(problem: ContactProblem, start: Any, end: Any) -> None:
     """K = C A E on the active unknowns, the identity on the others."""
     law = problem.friction
-    for c in loop(start, end):
+    for c in problem.members(start, end):
         row = problem.row[c]
-        for d in loop(start, end):
+        for d in problem.members(start, end):
             at = problem.block(c, d)
             A, across = problem.A.struct(at, Mat3).leaves(), problem.row[d]
             AE = [law.extend_transposed(across, Vec3(*A[3 * r : 3 * r + 3])) for r in range(3)]
@@ -271,7 +297,7 @@ def build(problem: ContactProblem, start: Any, end: Any) -> None:
 def right_side(problem: ContactProblem, c: Any, end: Any) -> Vec3:
     """-C (b + A of the constant parts of impulses at their bounds). Only joints have such parts: dry friction."""
     total = carry(problem.row[c].b)
-    for d in loop(problem.joints[problem.in_group[c]], end):
+    for d in problem.members(problem.joints[problem.of_island[c]], end):
         other = problem.row[d]
         A = problem.A.struct(problem.block(c, d), Mat3)
         total.value = total.value + A @ Vec3(0.0, other.slide_sign.y * other.bound, other.slide_sign.z * other.bound)
@@ -285,17 +311,19 @@ def check(problem: ContactProblem, start: Any, end: Any, tolerance: Any) -> tupl
     Active rows were solved for, so their velocity is zero to rounding; a wide bound catches a solve that went wrong.
     """
     total, worst = carry(0.0), carry(0.0)
-    for c in loop(start, end):
+    for c in problem.members(start, end):
         row = problem.row[c]
         w, lam, active, b = residual(problem, c, end), row.lam, row.active, row.b
         limit = row.mu * maximum(lam.x, 0.0) + row.bound
         normal = positive(select(active.x > 0.5, -(lam.x / row.inv.x), -(w.x + tolerance)))
-        row.x = Vec3(normal, *problem.friction.faults(row, w, lam, limit, tolerance))
+        faults = Vec3(normal, *problem.friction.faults(row, w, lam, limit, tolerance))
+        row.x = select(row.member > 0.5, faults, Vec3.zero())
         for fault in row.x.leaves():
             total.value = total.value + fault
             worst.value = maximum(worst.value, fault)
         for v, drive in zip(problem.friction.restrict(row, w).leaves(), b.leaves(), strict=True):
-            total.value = total.value + positive(abs(v) - (100.0 * tolerance + 1e-4 * abs(drive)))
+            beside = positive(abs(v) - (100.0 * tolerance + 1e-4 * abs(drive)))
+            total.value = total.value + select(row.member > 0.5, beside, 0.0)
     return select(total.value <= 0.0, 0.0, 1.0), worst.value
 
 
@@ -309,13 +337,14 @@ def inverse(a: Mat3) -> Mat3:
 def factor(problem: ContactProblem, start: Any, end: Any) -> None:
     """K = L U in place, inverses of the pivots on the diagonal."""
     K = problem.K
-    for k in loop(start, end):
+    for p in loop(start, end):
+        k = problem.order[p]
         pivot = inverse(K.struct(problem.block(k, k), Mat3))
         K.put(problem.block(k, k), pivot)
-        for r in loop(k + 1, end):
+        for r in problem.members(p + 1, end):
             f = K.struct(problem.block(r, k), Mat3) @ pivot
             K.put(problem.block(r, k), f)
-            for s in loop(k + 1, end):
+            for s in problem.members(p + 1, end):
                 at = problem.block(r, s)
                 K.put(at, K.struct(at, Mat3) - f @ K.struct(problem.block(k, s), Mat3))
 
@@ -323,7 +352,7 @@ def factor(problem: ContactProblem, start: Any, end: Any) -> None:
 def _substitute(problem: ContactProblem, r: Any, first: Any, end: Any) -> Vec3:
     """x_r minus what the blocks first .. end of its row make of theirs."""
     x = carry(problem.row[r].x)
-    for k in loop(first, end):
+    for k in problem.members(first, end):
         x.value = x.value - problem.K.struct(problem.block(r, k), Mat3) @ problem.row[k].x
     return x.value
 
@@ -331,24 +360,28 @@ def _substitute(problem: ContactProblem, r: Any, first: Any, end: Any) -> Vec3:
 def _substitute_transposed(problem: ContactProblem, r: Any, first: Any, end: Any) -> Vec3:
     """nu_r minus what the blocks first .. end of its column make of theirs."""
     x = carry(problem.row[r].nu)
-    for k in loop(first, end):
+    for k in problem.members(first, end):
         x.value = x.value - problem.K.struct(problem.block(k, r), Mat3).T @ problem.row[k].nu
     return x.value
 
 
 def solve(problem: ContactProblem, start: Any, end: Any) -> None:
     """x <- K^-1 x"""
-    for r in loop(start, end):
-        problem.row[r].x = _substitute(problem, r, start, r)
-    for r in loop(start, end, inwards=True):
+    for p in loop(start, end):
+        r = problem.order[p]
+        problem.row[r].x = _substitute(problem, r, start, p)
+    for p in loop(start, end, inwards=True):
+        r = problem.order[p]
         pivot = problem.K.struct(problem.block(r, r), Mat3)
-        problem.row[r].x = pivot @ _substitute(problem, r, r + 1, end)
+        problem.row[r].x = pivot @ _substitute(problem, r, p + 1, end)
 
 
 def solve_transposed(problem: ContactProblem, start: Any, end: Any) -> None:
     """nu <- K^-T nu"""
-    for r in loop(start, end):
+    for p in loop(start, end):
+        r = problem.order[p]
         pivot = problem.K.struct(problem.block(r, r), Mat3)
-        problem.row[r].nu = pivot.T @ _substitute_transposed(problem, r, start, r)
-    for r in loop(start, end, inwards=True):
-        problem.row[r].nu = _substitute_transposed(problem, r, r + 1, end)
+        problem.row[r].nu = pivot.T @ _substitute_transposed(problem, r, start, p)
+    for p in loop(start, end, inwards=True):
+        r = problem.order[p]
+        problem.row[r].nu = _substitute_transposed(problem, r, p + 1, end)
