@@ -242,7 +242,7 @@ def _compare(name: str, dtype: str, options: dict[str, Any], extra: dict[str, An
         start = time.perf_counter()
         sim = ag.Simulator(model, 1e-3, dtype=dtype, device=device, **options)
         traj = sim.rollout(state, u, **more)
-        grad = sim.vjp(traj, q_bar, v_bar)
+        grad = sim.vjp(traj, q_bar=q_bar, v_bar=v_bar)
         assert grad.params is not None
         arrays = [numpy(x) for x in (*traj.final, grad.q0, grad.v0, grad.u, grad.params.flat)]
         found.append(arrays)
@@ -289,7 +289,7 @@ def check_bits(record: Record, quick: bool) -> None:
 
     def run(n: int) -> list[np.ndarray]:
         traj = sim.rollout(ag.State(state.q[:n], state.v[:n]), u[:n])
-        grad = sim.vjp(traj, state.q[:n], state.v[:n], with_params=False)
+        grad = sim.vjp(traj, q_bar=state.q[:n], v_bar=state.v[:n], with_params=False)
         return [numpy(x) for x in (*traj.final, grad.q0, grad.v0, grad.u)]
 
     def same(n: int) -> bool:
@@ -303,7 +303,7 @@ def check_bits(record: Record, quick: bool) -> None:
         sim.launch = launch
         record.add(f"block {launch.block}, {launch.threads} threads", same(2000))
     sim.launch = Cuda()
-    grads = [sim.vjp(sim.rollout(state, u), state.q, state.v).params for _ in range(2)]
+    grads = [sim.vjp(sim.rollout(state, u), q_bar=state.q, v_bar=state.v).params for _ in range(2)]
     record.add("gradient of shared Params, every run", np.array_equal(grads[0].flat, grads[1].flat))
 
 
@@ -317,7 +317,7 @@ def check_torch(record: Record, quick: bool) -> None:
     there = ag.State(torch.tensor(state.q, device="cuda"), torch.tensor(state.v, device="cuda"))
     u_there = torch.tensor(u, device="cuda")
     traj = sim.rollout(there, u_there)
-    grad = sim.vjp(traj, traj.final.q, traj.final.v, with_params=False)
+    grad = sim.vjp(traj, q_bar=traj.final.q, v_bar=traj.final.v, with_params=False)
     torch.cuda.synchronize()
     record.add("results are tensors", all(isinstance(x, torch.Tensor) for x in (traj.q, traj.final.q, grad.u, grad.q0)))
     record.add("controls are not copied", traj.u.pointer == u_there.data_ptr())
@@ -338,7 +338,7 @@ def check_torch(record: Record, quick: bool) -> None:
     def work(k: int) -> list[Any]:
         sim, start, controls = jobs[k]
         traj = sim.rollout(start, controls)
-        g = sim.vjp(traj, traj.final.q, traj.final.v, with_params=False)
+        g = sim.vjp(traj, q_bar=traj.final.q, v_bar=traj.final.v, with_params=False)
         return [traj.final.q, g.q0, g.u]
 
     alone = [[x.clone() for x in work(k)] for k in range(2)]
@@ -378,7 +378,7 @@ def check_leaks(record: Record, quick: bool) -> None:
 
     def work(n: int) -> None:
         traj = sim.rollout(ag.State(state.q[:n], state.v[:n]), u[:n])
-        sim.vjp(traj, state.q[:n], state.v[:n], with_params=False)
+        sim.vjp(traj, q_bar=state.q[:n], v_bar=state.v[:n], with_params=False)
 
     work(5000)
     sim.synchronize()
@@ -412,10 +412,10 @@ class Timed:
         return self.sim.rollout(self.state, self.u)
 
     def gradient(self) -> None:
-        self.sim.vjp(self.forward(), self.q_bar, self.v_bar, with_params=False)
+        self.sim.vjp(self.forward(), q_bar=self.q_bar, v_bar=self.v_bar, with_params=False)
 
     def with_params(self) -> None:
-        self.sim.vjp(self.forward(), self.q_bar, self.v_bar)
+        self.sim.vjp(self.forward(), q_bar=self.q_bar, v_bar=self.v_bar)
 
     def speed(self, call: Callable[[], Any], rounds: int = 4) -> float:
         """Million robot-steps per second, the best of some rounds; the clock runs on the device. Short calls are timed
@@ -545,7 +545,7 @@ def time_memory(record: Record, quick: bool) -> None:
         torch.cuda.empty_cache()
         base = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        sim.vjp(sim.rollout(there, controls), there.q, there.v, with_params=with_params)
+        sim.vjp(sim.rollout(there, controls), q_bar=there.q, v_bar=there.v, with_params=with_params)
         torch.cuda.synchronize()
         peak = torch.cuda.max_memory_allocated() - base
         states = (model.nq + model.nv) * STEPS * batch * 4  # controls were there before
@@ -568,7 +568,7 @@ u = np.tile(model.keyframe_control().astype(np.float32), (64, 8, 1))
 traj = sim.rollout(state, u)
 traj.final.q.numpy()
 forward = time.perf_counter()
-grad = sim.vjp(traj, traj.final.q, traj.final.v)
+grad = sim.vjp(traj, q_bar=traj.final.q, v_bar=traj.final.v)
 grad.q0.numpy()
 end = time.perf_counter()
 print(end - imported, imported - begin, opened - imported, forward - opened, end - forward)

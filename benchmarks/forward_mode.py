@@ -37,18 +37,18 @@ def row(name: str, batch: int) -> dict[str, float]:
     q_bar = rng.normal(size=(batch, sim.model.nq))
 
     def gradient(u: np.ndarray) -> np.ndarray:
-        return sim.vjp(sim.rollout(start, u), q_bar, with_params=False).u
+        return sim.vjp(sim.rollout(start, u), q_bar=q_bar, with_params=False).u
 
     def differences(h: float = 1e-5) -> np.ndarray:
         return (gradient(u + h * du) - gradient(u - h * du)) / (2 * h)
 
-    exact = sim.hvp(traj, q_bar, du=du, with_params=False).u
+    exact = sim.hvp(traj, q_bar=q_bar, du=du, with_params=False).u
     return {
         "rollout": best(lambda: sim.rollout(start, u)),
-        "vjp": best(lambda: sim.vjp(traj, q_bar, with_params=False)),
+        "vjp": best(lambda: sim.vjp(traj, q_bar=q_bar, with_params=False)),
         "jvp": best(lambda: sim.jvp(traj, du=du)),
         "linearize every step": STEPS * best(lambda: sim.linearize(start, u[:, 0])),
-        "hvp": best(lambda: sim.hvp(traj, q_bar, du=du, with_params=False)),
+        "hvp": best(lambda: sim.hvp(traj, q_bar=q_bar, du=du, with_params=False)),
         "differences": best(differences),
         "their error": float(np.abs(differences() - exact).max() / np.abs(exact).max()),
     }

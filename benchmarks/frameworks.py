@@ -77,7 +77,7 @@ def _step_calls(sim: ag.Simulator, given: Inputs) -> Calls:
     state, u, bars = given
 
     def gradient() -> None:
-        sim.vjp(sim.rollout(state, u[:, None]), *bars, with_params=False)
+        sim.vjp(sim.rollout(state, u[:, None]), q_bar=bars[0], v_bar=bars[1], with_params=False)
 
     return {
         (FORWARD, NATIVE): lambda: sim.step(state, u),
@@ -90,7 +90,7 @@ def _rollout_calls(sim: ag.Simulator, given: Inputs) -> Calls:
     state, u, bars = given
 
     def gradient() -> None:
-        sim.vjp(sim.rollout(state, u), *bars, with_params=False)
+        sim.vjp(sim.rollout(state, u), q_bar=bars[0], v_bar=bars[1], with_params=False)
 
     return {
         (FORWARD, NATIVE): lambda: sim.rollout(state, u),

@@ -148,7 +148,7 @@ def time_rollouts(quick: bool) -> list[Result]:
         q_bar, v_bar = (torch.ones(batch, 101, n, device="cuda") for n in (model.nq, model.nv))
 
         def native_gradient(state: Any = state, u: Any = u, bars: Any = (q_bar, v_bar)) -> None:
-            sim.vjp(sim.rollout(state, u.detach()), *bars, with_params=False)
+            sim.vjp(sim.rollout(state, u.detach()), q_bar=bars[0], v_bar=bars[1], with_params=False)
 
         def torch_gradient(state: Any = state, u: Any = u, bars: Any = (q_bar, v_bar)) -> None:
             torch.autograd.grad(tuple(at.rollout(sim, state, u)), u, bars)

@@ -129,7 +129,7 @@ def time_jax(quick: bool) -> list[Result]:
         forward = jax.jit(lambda u, q=q, v=v: aj.rollout(sim, (q, v), u))
 
         def native_gradient(u: Any = u, q: Any = q, v: Any = v, bars: Any = bars) -> None:
-            sim.vjp(sim.rollout((q, v), u), *bars, with_params=False)
+            sim.vjp(sim.rollout((q, v), u), q_bar=bars[0], v_bar=bars[1], with_params=False)
 
         def ours(call: Any, last: Any = last, u: Any = u) -> Callable[[], None]:
             return lambda: last.__setitem__(slice(None), [call(u)])

@@ -164,5 +164,5 @@ def gradient(steps: int) -> tuple[float, float]:
     ours = ag.Simulator(model)
     traj = ours.rollout(ours.reset(), u.detach().numpy())
     theirs = np.asarray(u.grad)
-    np.testing.assert_allclose(theirs, ours.vjp(traj, 2 * traj.final.q, with_params=False).u, atol=1e-9)
+    np.testing.assert_allclose(theirs, ours.vjp(traj, q_bar=2 * traj.final.q, with_params=False).u, atol=1e-9)
     return seconds, tape / steps

@@ -134,13 +134,13 @@ class Ours:
         return self.sim.rollout(self.state, self.u)
 
     def gradient(self) -> ag.Gradient:
-        return self.sim.vjp(self.forward(), *self.bars, with_params=False)
+        return self.sim.vjp(self.forward(), q_bar=self.bars[0], v_bar=self.bars[1], with_params=False)
 
     def gradient_with_params(self) -> ag.Gradient:
-        return self.sim.vjp(self.forward(), *self.bars)
+        return self.sim.vjp(self.forward(), q_bar=self.bars[0], v_bar=self.bars[1])
 
     def backward(self) -> ag.Gradient:
-        return self.sim.vjp(self.trajectory, *self.bars, with_params=False)
+        return self.sim.vjp(self.trajectory, q_bar=self.bars[0], v_bar=self.bars[1], with_params=False)
 
     def row(self, name: str, call: Callable[[], Any]) -> Row:
         return Row(name, call, self.robots * self.steps, self.robots, self.sim.dtype, self.sim.threads)

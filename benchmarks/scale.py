@@ -94,10 +94,10 @@ def measure(scene: Scene, rounds: int, sample: float, params: bool) -> Found:
     calls: dict[str, Callable[[], Any]] = {
         MUJOCO: theirs,
         FORWARD: forward,
-        GRADIENT: lambda: sim.vjp(forward(), *bars, with_params=False),
+        GRADIENT: lambda: sim.vjp(forward(), q_bar=bars[0], v_bar=bars[1], with_params=False),
     }
     if params:
-        calls[WITH_PARAMS] = lambda: sim.vjp(forward(), *bars)
+        calls[WITH_PARAMS] = lambda: sim.vjp(forward(), q_bar=bars[0], v_bar=bars[1])
     first = {name: timed(call)[0] for name, call in calls.items()}
     theirs()
     ahead = float(np.abs(forward().final.q - d.qpos).max())

@@ -174,7 +174,7 @@ class Prediction:
         loss = 0.5 * float(np.sum(r_q**2) + np.sum(r_v**2)) / count
         if not np.isfinite(loss):
             return 1e6, np.zeros(self.unknowns.n)
-        grad = self.sim.vjp(traj, r_q / self.scale_q / count, r_v / self.scale_v / count)
+        grad = self.sim.vjp(traj, q_bar=r_q / self.scale_q / count, v_bar=r_v / self.scale_v / count)
         assert grad.params is not None
         return loss, self.unknowns.pull_back(x, grad.params)
 

@@ -61,6 +61,25 @@ def test_renamed_arguments_are_passed_on_and_given_once():
         f(old=2, new=2)
 
 
+def test_arguments_by_position_become_keywords():
+    @deprecation.keyword_arguments("x", "y")
+    def f(a, *, x=0, y=0):
+        return a, x, y
+
+    with pytest.warns(
+        DeprecationWarning, match=r"with x, y by position is deprecated .* use x=\.\.\., y=\.\.\."
+    ) as caught:
+        assert f(1, 2, 3) == (1, 2, 3)
+    assert caught[0].filename == __file__
+    for wrong in (lambda: f(1, 2, 3, 4), lambda: f(1, 2, x=3)):
+        with pytest.raises(TypeError):
+            wrong()
+    sim = artigrad.Simulator(artigrad.robots.pendulum(), threads=1)
+    traj = sim.rollout(sim.reset(), steps=2)
+    with pytest.warns(DeprecationWarning, match=r"Simulator\.vjp"):
+        assert (sim.vjp(traj, traj.q, traj.v).q0 == sim.vjp(traj, q_bar=traj.q, v_bar=traj.v).q0).all()
+
+
 def test_names_of_modules():
     getattr_ = deprecation.module_getattr("artigrad.errors", {"Old": "InputError", "Older": ".files:as_path"})
     with pytest.warns(DeprecationWarning, match=r"artigrad\.errors\.Old is deprecated .* artigrad\.errors\.InputError"):

@@ -67,14 +67,14 @@ class Ours(Tool):
         self.state = ag.State(given.q, given.v)
         self.keep = ag.EveryKth(k) if k else ag.EveryStep()
         warm = self.sim.rollout(self.state, given.u[:WARM], checkpoints=self.keep)
-        self.sim.vjp(warm, given.q_bar, given.v_bar, with_params=False)
+        self.sim.vjp(warm, q_bar=given.q_bar, v_bar=given.v_bar, with_params=False)
 
     def forward(self) -> np.ndarray:
         self.traj = self.sim.rollout(self.state, self.given.u, checkpoints=self.keep)
         return np.concatenate(self.traj.final)
 
     def backward(self) -> Bars:
-        grad = self.sim.vjp(self.traj, self.given.q_bar, self.given.v_bar, with_params=False)
+        grad = self.sim.vjp(self.traj, q_bar=self.given.q_bar, v_bar=self.given.v_bar, with_params=False)
         del self.traj
         return np.concatenate([grad.q0, grad.v0]), grad.u
 

@@ -1,14 +1,15 @@
 """Deprecated names of the public API. They work for one version and warn with the new name.
 
 `module_getattr` covers names of a module, `renamed` fields, methods and constructor arguments of a class, `renamed_arguments`
-arguments of a function, `moved_arguments` arguments that became fields of a record. A DeprecationWarning points at the
-caller's line. The changelog lists all renamed names.
+arguments of a function, `keyword_arguments` those that were positional, `moved_arguments` arguments that became fields of a
+record. A DeprecationWarning points at the caller's line. The changelog lists all renamed names.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -86,6 +87,29 @@ def moved_arguments(**records: Any) -> Callable[[F], F]:
                 used = ", ".join(f"{name}=..." for name in sorted(moved))
                 deprecated(f"{owner}({used})", f"{argument}={record.__name__}({used})")
                 given[argument] = record(**moved)
+            return f(*args, **given)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def keyword_arguments(*names: str) -> Callable[[F], F]:
+    """Decorate a function whose last positional arguments became keyword-only, in this order."""
+
+    def decorate(f: F) -> F:
+        owner, arguments = f.__qualname__, inspect.signature(f).parameters.values()
+        positional = sum(a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) for a in arguments)
+
+        @functools.wraps(f)
+        def call(*args: Any, **given: Any) -> Any:
+            if len(args) > positional:
+                moved = dict(zip(names, args[positional:], strict=False))
+                if len(args) > positional + len(names) or moved.keys() & given.keys():
+                    return f(*args, **given)  # raises
+                used = ", ".join(f"{name}=..." for name in moved)
+                deprecated(f"{owner}(...) with {', '.join(moved)} by position", used)
+                args, given = args[:positional], moved | given
             return f(*args, **given)
 
         return call  # type: ignore[return-value]

@@ -27,7 +27,7 @@ def check(cpu, gpu, state, u, **more):
         traj = sim.rollout(state, u, **more)
         q_bar = np.cos(np.arange(cpu.model.nq)) * np.ones_like(state.q)
         v_bar = np.sin(np.arange(cpu.model.nv)) * np.ones_like(state.v)
-        grad = sim.vjp(traj, q_bar.astype(state.q.dtype), v_bar.astype(state.v.dtype))
+        grad = sim.vjp(traj, q_bar=q_bar.astype(state.q.dtype), v_bar=v_bar.astype(state.v.dtype))
         results.append((traj, grad))
     (a, x), (b, y) = results
     for left, right in zip((*a.final, a.violation, *x[:3]), (*b.final, b.violation, *y[:3]), strict=True):

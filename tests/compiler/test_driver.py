@@ -140,7 +140,7 @@ def test_work_goes_to_the_stream_of_the_simulator(fake):
     sim.rollout(traj.final, steps=1)
     assert fake.log.count("cuStreamSynchronize") > waits  # another stream: first what was asked for there
     waits = fake.log.count("cuStreamSynchronize")
-    sim.vjp(traj, np.ones((2, 2)), with_params=False)  # its states are of that stream too
+    sim.vjp(traj, q_bar=np.ones((2, 2)), with_params=False)  # its states are of that stream too
     assert fake.log.count("cuStreamSynchronize") > waits
     sim.stream = 11
     sim.synchronize()

@@ -29,8 +29,10 @@ def kernels(dtype):
         state, u = inputs(model, 2, 2, DTYPES[dtype])
         sim = ag.Simulator(model, dtype=dtype, device="cuda")
         own = model.params.replace(mass=np.repeat(model.params.mass[None], 2, 0))
-        sim.vjp(sim.rollout(state, u[0], params=own, wrench=np.zeros((2, 2, model.nb, 6), DTYPES[dtype])), state.q)
-        sim.vjp(sim.rollout(state, u[0]), state.q)
+        sim.vjp(
+            sim.rollout(state, u[0], params=own, wrench=np.zeros((2, 2, model.nb, 6), DTYPES[dtype])), q_bar=state.q
+        )
+        sim.vjp(sim.rollout(state, u[0]), q_bar=state.q)
         sim.jvp(sim.rollout(state, u[0]), du=u[0])
         sim.outputs_vjp(state, sim.outputs(state))
         sim.forward_dynamics_vjp(state, u[:, 0], sim.forward_dynamics(state, u[:, 0]))
@@ -40,10 +42,10 @@ def kernels(dtype):
         swept = ag.Simulator(
             model, dtype=dtype, device="cuda", law=ag.HardOptions(solver="gauss_seidel", sweeps=5, gradient="reverse")
         )
-        swept.vjp(swept.rollout(state, u), state.q)
+        swept.vjp(swept.rollout(state, u), q_bar=state.q)
         found |= {f"{name}_reverse": staged for name, staged in device.staged.items() if "rollout" in name}
         stuck = ag.Simulator(model, dtype=dtype, device="cuda", law=ag.SoftOptions(noslip=2))
-        stuck.vjp(stuck.rollout(state, u), state.q)
+        stuck.vjp(stuck.rollout(state, u), q_bar=state.q)
         found |= {f"{name}_noslip": staged for name, staged in device.staged.items() if "rollout" in name}
         for kept in (array._copy_rows, total._loaded):
             kept.cache_clear()

@@ -66,8 +66,8 @@ def test_trajectory_is_optimal():
     x = np.concatenate([traj.q, traj.v], 1)
     bars = x @ SWING.Q
     bars[-1] = x[-1] @ SWING.final
-    grad = CARTPOLE.vjp(traj, bars[:, :2], bars[:, 2:]).u + plan.u @ SWING.R
-    scale = np.abs(CARTPOLE.vjp(CARTPOLE.rollout(start, 0.5 * plan.u), bars[:, :2], bars[:, 2:]).u).max()
+    grad = CARTPOLE.vjp(traj, q_bar=bars[:, :2], v_bar=bars[:, 2:]).u + plan.u @ SWING.R
+    scale = np.abs(CARTPOLE.vjp(CARTPOLE.rollout(start, 0.5 * plan.u), q_bar=bars[:, :2], v_bar=bars[:, 2:]).u).max()
     assert np.abs(grad).max() < 1e-4 * scale
     assert (np.diff(plan.costs) <= 0).all()
 
@@ -147,7 +147,7 @@ def test_unequal_weights_of_a_turn_end_at_an_optimum():
     stage = cost.expand(traj.q[None, :-1], traj.v[None, :-1], plan.u[None])
     last = cost.expand(traj.q[None, -1], traj.v[None, -1], None)
     x_bar = np.concatenate([stage.x[0], last.x])
-    grad = sim.vjp(traj, ag.to_ambient(m, traj.q, x_bar[:, :6]), x_bar[:, 6:]).u + stage.u[0]
+    grad = sim.vjp(traj, q_bar=ag.to_ambient(m, traj.q, x_bar[:, :6]), v_bar=x_bar[:, 6:]).u + stage.u[0]
     assert plan.solved and np.abs(grad).max() < 1e-5
 
 

@@ -41,7 +41,7 @@ class _Differences:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             traj = self.sim.rollout(self.state, self.u)
-            grad = self.sim.vjp(traj, self.q_bar, self.v_bar)
+            grad = self.sim.vjp(traj, q_bar=self.q_bar, v_bar=self.v_bar)
         if told:
             raise Skip(f"warned: {told[0].message}"[:60])
         if (traj.violation > 0).any() or (grad.health.violation > 0).any():
@@ -240,10 +240,10 @@ def _results(sim, state, u, rng_seed=0, **how):
     """States and gradients of a rollout; those of parameters apart, which are sums over a batch."""
     traj = sim.rollout(state, u, **how)
     rng, lead = np.random.default_rng(rng_seed), traj.final.q.shape[:-1]
-    bars = (np.broadcast_to(rng.normal(size=x.shape[-1]), x.shape) for x in traj.final)
+    bars = [np.broadcast_to(rng.normal(size=x.shape[-1]), x.shape) for x in traj.final]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        grad = sim.vjp(traj, *bars)
+        grad = sim.vjp(traj, q_bar=bars[0], v_bar=bars[1])
     assert lead == grad.q0.shape[:-1]
     return {"final q": traj.final.q, "final v": traj.final.v, "q0": grad.q0, "v0": grad.v0, "u": grad.u}, grad
 

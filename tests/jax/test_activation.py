@@ -23,7 +23,7 @@ def test_gradients_are_the_simulators():
 
     plain = SIM.rollout(state.map(np.asarray), np.asarray(u))
     ones = plain.final.map(np.ones_like)
-    wanted = SIM.vjp(plain, ones.q, ones.v, act_bar=ones.act)
+    wanted = SIM.vjp(plain, q_bar=ones.q, v_bar=ones.v, act_bar=ones.act)
     for params in (None, {"mass": jnp.asarray(MODEL.params.mass)}):
         bar, u_bar = jax.jit(jax.grad(loss, (0, 1)))(state, u, params)
         assert isinstance(bar, ag.State)

@@ -79,7 +79,9 @@ def test_states_and_params_are_pytrees():
         return after.q.sum() + after.v.sum()
 
     by_state, by_params = jax.jit(jax.grad(loss, (0, 1)))(state, MODEL.params)
-    grad = SIM.vjp(SIM.rollout(ag.State(x["q"], x["v"]), x["u"][:, None]), np.ones_like(x["q"]), np.ones_like(x["v"]))
+    grad = SIM.vjp(
+        SIM.rollout(ag.State(x["q"], x["v"]), x["u"][:, None]), q_bar=np.ones_like(x["q"]), v_bar=np.ones_like(x["v"])
+    )
     np.testing.assert_allclose(by_state.q, grad.q0, rtol=1e-12)
     assert isinstance(by_params, ag.Params)
     np.testing.assert_allclose(by_params.mass, grad.params.mass, rtol=1e-12, atol=1e-14)

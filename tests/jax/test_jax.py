@@ -51,7 +51,7 @@ def numpy_gradients(inputs):
     q_bar = np.cos(traj.q)
     seen = SIM.outputs_vjp(traj.final, ag.Outputs(site_position=2 * SIM.sites(traj.final)))
     q_bar[:, -1] += seen.q
-    grad = SIM.vjp(traj, q_bar, -np.sin(traj.v))
+    grad = SIM.vjp(traj, q_bar=q_bar, v_bar=-np.sin(traj.v))
     return grad.q0, grad.v0, grad.u, grad.params.mass
 
 

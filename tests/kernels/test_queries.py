@@ -95,7 +95,7 @@ def test_loss_on_sites_along_a_trajectory():
 
     _, traj, error = loss(u)
     bars = sim.outputs_vjp(ag.State(traj.q, traj.v), ag.Outputs(site_position=error))
-    grad = sim.vjp(traj, bars.q, bars.v)
+    grad = sim.vjp(traj, q_bar=bars.q, v_bar=bars.v)
     d = rng.normal(size=u.shape)
     check(lambda h: loss(u + h * d)[0], np.sum(grad.u * d), 1e-4)
 

@@ -15,7 +15,7 @@ MODELS = [ag.robots.quadruped(), ag.robots.random_tree(3, 10), ag.robots.cartpol
 
 def run(sim, state, u, wrench=None):
     traj = sim.rollout(state, u, wrench=wrench)
-    grad = sim.vjp(traj, np.cos(traj.q), np.sin(traj.v))
+    grad = sim.vjp(traj, q_bar=np.cos(traj.q), v_bar=np.sin(traj.v))
     return [traj.q, traj.v, grad.q0, grad.v0, grad.u] + ([grad.wrench] if wrench is not None else []), grad.params.flat
 
 

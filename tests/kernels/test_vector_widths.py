@@ -18,7 +18,7 @@ def everything(model):
     state.v[:] += 0.1 * rng.normal(size=state.v.shape)
     u = rng.normal(size=(5, 3, sim.model.nu))
     traj = sim.rollout(state, u)
-    grad = sim.vjp(traj, np.ones_like(traj.final.q), np.ones_like(traj.final.v))
+    grad = sim.vjp(traj, q_bar=np.ones_like(traj.final.q), v_bar=np.ones_like(traj.final.v))
     return [*traj.final, grad.q0, grad.v0, grad.u, *sim.linearize(state, u[:, 0]), sim.mass_matrix(state)], sim.lanes
 
 

@@ -107,7 +107,7 @@ def test_gradients_of_sensors(model):
 
 def gradients(sim, state, u, **how):
     traj = sim.rollout(state, u, **how)
-    grad = sim.vjp(traj, *(np.ones_like(x) for x in (traj.final.q, traj.final.v)), act_bar=np.ones_like(traj.final.act))
+    grad = sim.vjp(traj, **{f"{name}_bar": np.ones_like(x) for name, x in traj.final.named().items()})
     parts = {"q": traj.final.q, "v": traj.final.v, "act": traj.final.act, "q0": grad.q0, "v0": grad.v0}
     return parts | {"act0": grad.act0, "u": grad.u, "params": grad.params.flat}
 

@@ -68,7 +68,7 @@ def test_gradients_by_differences(model, integrator):
     bars = [rng.normal(size=x[:, 1].shape) for x in traj.every_state()]
     bars[0] = np.zeros_like(bars[0])
     q_bar, v_bar, act_bar = (np.stack([0 * x, x], 1) for x in bars)
-    grad = sim.vjp(traj, q_bar, v_bar, act_bar=act_bar)
+    grad = sim.vjp(traj, q_bar=q_bar, v_bar=v_bar, act_bar=act_bar)
     axes = model.params.gear_axes
     moved = {
         "v": rng.normal(size=state.v.shape),

@@ -92,7 +92,7 @@ def test_gradients_of_wrenches(seed):
     sim, rng = ag.Simulator(model, dt=1e-2), np.random.default_rng(seed)
     state, wrench = random_state(model, rng), rng.normal(size=(3, model.nb, 6))
     bars = rng.normal(size=(4, model.nq)), rng.normal(size=(4, model.nv))
-    grad = sim.vjp(wrench_loss(sim, state, wrench, bars)[1], *bars)
+    grad = sim.vjp(wrench_loss(sim, state, wrench, bars)[1], q_bar=bars[0], v_bar=bars[1])
 
     def difference(change):
         h = 1e-5
@@ -138,7 +138,7 @@ def test_gradients_at_zero_and_half_turns(angle, spin):
         final = sim.rollout(ag.State(q, v), steps=2).final
         return one_q @ final.q + one_v @ final.v
 
-    grad = sim.vjp(sim.rollout(ag.State(q, v), steps=2), one_q, one_v)
+    grad = sim.vjp(sim.rollout(ag.State(q, v), steps=2), q_bar=one_q, v_bar=one_v)
     assert all(np.isfinite(g).all() for g in (grad.q0, grad.v0, grad.params.flat))
     tangent = ag.to_tangent(model, q, grad.q0)
     for k in range(model.nv):
@@ -156,7 +156,7 @@ def test_gradients_of_a_straight_arm():
     still = model.params.replace(gravity=np.zeros(3))
     sim = ag.Simulator(model)
     traj = sim.rollout(ag.State(np.zeros(model.nq), np.zeros(model.nv)), steps=5, params=still)
-    grad = sim.vjp(traj, np.ones(model.nq), np.ones(model.nv))
+    grad = sim.vjp(traj, q_bar=np.ones(model.nq), v_bar=np.ones(model.nv))
     assert np.isfinite(grad.params.flat).all()
     np.testing.assert_allclose(grad.v0, 1 + 5e-3 * np.ones(6), atol=1e-12)
 
@@ -212,7 +212,7 @@ def test_linearize_equals_one_vjp_per_direction(way):
     traj = sim.rollout(one, u[1:2])
     for k in (0, 4, nv - 1, nv, nv + 5, n - 1):
         e = np.eye(n)[k]
-        grad = sim.vjp(traj, ag.to_ambient(model, traj.final.q, e[:nv]), e[nv:])
+        grad = sim.vjp(traj, q_bar=ag.to_ambient(model, traj.final.q, e[:nv]), v_bar=e[nv:])
         row = np.concatenate([ag.to_tangent(model, one.q, grad.q0), grad.v0])
         np.testing.assert_allclose(row, A[1, k], rtol=1e-10, atol=1e-10 * np.abs(row).max())
         np.testing.assert_allclose(grad.u[0], B[1, k], rtol=1e-10, atol=1e-10 * np.abs(row).max())
@@ -233,15 +233,16 @@ def test_per_robot_parameters_give_per_robot_gradients():
     masses = rng.uniform(0.5, 2.0, size=(5, 2))
     state, u = random_state(model, rng, 5), rng.normal(size=(5, 7, 2))
     q_bar, v_bar = rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
-    many = sim.vjp(sim.rollout(state, u, params=model.params.replace(mass=masses)), q_bar, v_bar)
+    many = sim.vjp(sim.rollout(state, u, params=model.params.replace(mass=masses)), q_bar=q_bar, v_bar=v_bar)
     for b in range(5):
         one_params = model.params.replace(mass=masses[b])
         traj = sim.rollout(ag.State(state.q[b], state.v[b]), u[b], params=one_params)
-        one = sim.vjp(traj, q_bar[b], v_bar[b])
+        one = sim.vjp(traj, q_bar=q_bar[b], v_bar=v_bar[b])
         np.testing.assert_allclose(many.params.flat[b], one.params.flat, rtol=1e-12, atol=1e-14)
-    shared = sim.vjp(sim.rollout(state, u), q_bar, v_bar)
+    shared = sim.vjp(sim.rollout(state, u), q_bar=q_bar, v_bar=v_bar)
     alone = sum(
-        sim.vjp(sim.rollout(ag.State(state.q[b], state.v[b]), u[b]), q_bar[b], v_bar[b]).params.flat for b in range(5)
+        sim.vjp(sim.rollout(ag.State(state.q[b], state.v[b]), u[b]), q_bar=q_bar[b], v_bar=v_bar[b]).params.flat
+        for b in range(5)
     )
     np.testing.assert_allclose(shared.params.flat, alone, rtol=1e-11, atol=1e-12)
 
@@ -253,7 +254,7 @@ def test_f32_gradients_are_near_f64():
     grads = []
     for dtype in ("f64", "f32"):
         sim = ag.Simulator(model, dtype=dtype)
-        grads.append(sim.vjp(sim.rollout(state, u), np.ones((3, 19)), np.ones((3, 18))))
+        grads.append(sim.vjp(sim.rollout(state, u), q_bar=np.ones((3, 19)), v_bar=np.ones((3, 18))))
     for a, b in zip(grads[0][:3], grads[1][:3], strict=True):
         assert b.dtype == np.float32
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=2e-4 * np.abs(a).max())

@@ -98,7 +98,7 @@ def test_stiff_damping_is_stable():
     sim = ag.Simulator(b.build(), dt=1e-2)
     traj = sim.rollout(ag.State([0.0], [100.0]), steps=50)
     assert np.abs(traj.v[1:]).max() < 1e-1
-    grad = sim.vjp(traj, np.ones(1), np.ones(1))
+    grad = sim.vjp(traj, q_bar=np.ones(1), v_bar=np.ones(1))
     assert np.isfinite(grad.params.flat).all()
 
 

@@ -78,7 +78,7 @@ def test_gradients(integrator):
     traj = sim.rollout(state, steps=2)
     q_bar, v_bar = np.zeros_like(traj.q), np.zeros_like(traj.v)
     q_bar[-1], v_bar[-1] = weights[:2]
-    grad = sim.vjp(traj, q_bar, v_bar)
+    grad = sim.vjp(traj, q_bar=q_bar, v_bar=v_bar)
     out = sim.outputs_vjp(state, Outputs(potential_energy=0.3))
 
     def slope(f, h=1e-5):

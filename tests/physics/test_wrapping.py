@@ -69,7 +69,7 @@ def test_gradients_by_differences(model, integrator):
 
 def gradients(sim, state, u):
     traj = sim.rollout(state, u)
-    grad = sim.vjp(traj, np.ones_like(traj.q), np.ones_like(traj.v))
+    grad = sim.vjp(traj, q_bar=np.ones_like(traj.q), v_bar=np.ones_like(traj.v))
     return {"q": traj.q, "v": traj.v, "q0": grad.q0, "v0": grad.v0, "u": grad.u, "params": grad.params.flat}
 
 

@@ -25,7 +25,7 @@ def test_rollouts_enlarge_the_buffer_and_keep_their_bits(law: str, monkeypatch: 
         sim = ag.Simulator(model, law=law, threads=1, **options)  # type: ignore[arg-type]
         start = ag.State(model.keyframe().q, 0.1 * np.random.default_rng(0).normal(size=model.nv))
         trajectory = sim.rollout(start, np.zeros((20, 0)))
-        found = sim.vjp(trajectory, np.ones(model.nq), np.ones(model.nv))
+        found = sim.vjp(trajectory, q_bar=np.ones(model.nq), v_bar=np.ones(model.nv))
         one = sim.step(trajectory.final)
         return trajectory.q, trajectory.v, found.q0, found.v0, np.asarray(trajectory.violation), one.v
 

@@ -30,7 +30,7 @@ MODELS = {
 
 def run(sim, state, u, **more):
     traj = sim.rollout(state, u, **more)
-    grad = sim.vjp(traj, np.cos(state.q), np.sin(state.v))
+    grad = sim.vjp(traj, q_bar=np.cos(state.q), v_bar=np.sin(state.v))
     return [np.asarray(x) for x in (*traj.final, grad.q0, grad.v0, grad.u, grad.params.flat)]
 
 
@@ -85,7 +85,7 @@ def test_nothing_leaks():
     state, u = inputs(model, 500, 2)
 
     def work(n):
-        sim.vjp(sim.rollout(ag.State(state.q[:n], state.v[:n]), u[:n]), state.q[:n], with_params=False)
+        sim.vjp(sim.rollout(ag.State(state.q[:n], state.v[:n]), u[:n]), q_bar=state.q[:n], with_params=False)
 
     work(500)
     before = DEVICE.used()
@@ -104,14 +104,14 @@ def test_torch_tensors_go_in_and_out_where_they_lie():
     u_there = torch.tensor(u, device="cuda")
     traj = sim.rollout(there, u_there)
     assert traj.u.pointer == u_there.data_ptr() and isinstance(traj.final.q, torch.Tensor)
-    grad = sim.vjp(traj, torch.cos(there.q), torch.sin(there.v))
+    grad = sim.vjp(traj, q_bar=torch.cos(there.q), v_bar=torch.sin(there.v))
     expected = run(sim, state, u)
     for a, b in zip(expected[:5], (*traj.final, grad.q0, grad.v0, grad.u), strict=True):
         close([a], [b.cpu().numpy()], 1e-5)
     assert bool(grad.health.finite.all())
     u_there += 1
     with pytest.raises(ag.InputError, match="changed after the rollout"):
-        sim.vjp(traj, there.q)
+        sim.vjp(traj, q_bar=there.q)
     with pytest.raises(ag.InputError, match="float64"):
         sim.step(ag.State(there.q.double(), there.v))
 
@@ -126,7 +126,7 @@ def test_two_simulators_on_two_streams():
 
     def work(sim, start, u):
         traj = sim.rollout(start, u)
-        return [traj.final.q, sim.vjp(traj, traj.final.q, with_params=False).u]
+        return [traj.final.q, sim.vjp(traj, q_bar=traj.final.q, with_params=False).u]
 
     alone = [[x.clone() for x in work(*job)] for job in jobs]
     torch.cuda.synchronize()

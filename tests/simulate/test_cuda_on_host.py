@@ -101,7 +101,7 @@ def test_params_per_robot_wrenches_and_cotangents_of_all_states(gpu):
     found = []
     for sim in (ag.Simulator(model), ag.Simulator(model, device="cuda")):
         traj = sim.rollout(state, u, params=params, wrench=wrench)
-        found.append((traj, sim.vjp(traj, q_bar, v_bar)))
+        found.append((traj, sim.vjp(traj, q_bar=q_bar, v_bar=v_bar)))
     (a, x), (b, y) = found
     for left, right in zip((a.q, a.v, *x[:3], x.wrench), (b.q, b.v, *y[:3], y.wrench), strict=True):
         same(left, right)
@@ -113,7 +113,7 @@ def test_shared_controls_are_summed(gpu):
     state, u = inputs(model, batch, T)
     found = []
     for sim in (ag.Simulator(model), ag.Simulator(model, device="cuda")):
-        found.append(sim.vjp(sim.rollout(state, u[0]), state.q, state.v))
+        found.append(sim.vjp(sim.rollout(state, u[0]), q_bar=state.q, v_bar=state.v))
     assert np.shape(found[1].u) == (T, model.nu)
     np.testing.assert_allclose(found[0].u, np.asarray(found[1].u), rtol=1e-12)
     np.testing.assert_allclose(found[0].params.flat, found[1].params.flat, rtol=1e-10, atol=1e-12)
@@ -187,7 +187,7 @@ def test_nothing_is_left_on_the_device(gpu):
 
     def work():
         sim = ag.Simulator(model, device="cuda")
-        return sim.vjp(sim.rollout(state, u), state.q).q0.numpy()
+        return sim.vjp(sim.rollout(state, u), q_bar=state.q).q0.numpy()
 
     work()
     before = len(gpu.blocks)
@@ -203,7 +203,7 @@ def test_gradient_that_is_not_finite_is_reported(gpu):
     traj = sim.rollout(state, u)
     q_bar = np.zeros((4, model.nq))
     bad = array.array(gpu, np.where(np.arange(4)[:, None] == 2, np.nan, q_bar))
-    assert np.asarray(sim.vjp(traj, bad).health.finite).tolist() == [1, 1, 0, 1]
+    assert np.asarray(sim.vjp(traj, q_bar=bad).health.finite).tolist() == [1, 1, 0, 1]
 
 
 def test_wrong_input(gpu):
@@ -309,7 +309,7 @@ def test_tensors_of_torch_are_used_where_they_lie(gpu, monkeypatch):
     ):
         assert isinstance(y, torch.Tensor) and not y.requires_grad
         same(x, y)
-    back, forth = sim.vjp(expected, state.q, state.v), sim.vjp(traj, there.q, there.v)
+    back, forth = sim.vjp(expected, q_bar=state.q, v_bar=state.v), sim.vjp(traj, q_bar=there.q, v_bar=there.v)
     for x, y in zip((*back[:3], *back.health[1:]), (*forth[:3], *forth.health[1:]), strict=True):
         assert isinstance(y, torch.Tensor)
         same(x, y)
@@ -324,7 +324,7 @@ def test_tensors_of_torch_are_used_where_they_lie(gpu, monkeypatch):
     with torch.no_grad():
         u_there += 1
     with pytest.raises(ag.InputError, match="changed after the rollout"):
-        sim.vjp(traj, there.q)
+        sim.vjp(traj, q_bar=there.q)
     with pytest.raises(ag.InputError, match="works in float64"):
         sim.step(ag.State(there.q.float(), there.v))
 

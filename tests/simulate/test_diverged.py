@@ -13,7 +13,7 @@ U = np.zeros((4, 100, 2))
 
 def loss_numpy(rows, sim=SIM):
     traj = sim.rollout(ag.State(np.ones((len(rows), 2)), V[rows]), U[rows])
-    return sim.vjp(traj, 2 * traj.final.q).v0
+    return sim.vjp(traj, q_bar=2 * traj.final.q).v0
 
 
 def test_torch():

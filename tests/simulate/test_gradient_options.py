@@ -16,23 +16,23 @@ def rolled():
 
 def test_defaults_leave_the_gradient_unchanged():
     traj = rolled()
-    plain = SIM.vjp(traj, np.ones_like(traj.q))
-    same = SIM.vjp(traj, np.ones_like(traj.q), gradient_options=ag.GradientOptions())
+    plain = SIM.vjp(traj, q_bar=np.ones_like(traj.q))
+    same = SIM.vjp(traj, q_bar=np.ones_like(traj.q), gradient_options=ag.GradientOptions())
     np.testing.assert_array_equal(plain.q0, same.q0)
     np.testing.assert_array_equal(plain.params.flat, same.params.flat)
 
 
 def test_former_keywords_warn_and_give_the_same_gradient():
     traj = rolled()
-    want = SIM.vjp(traj, np.ones_like(traj.q), gradient_options=ag.GradientOptions(**OPTIONS))
+    want = SIM.vjp(traj, q_bar=np.ones_like(traj.q), gradient_options=ag.GradientOptions(**OPTIONS))
     with pytest.warns(
         DeprecationWarning, match=r"gradient_options=GradientOptions\(clip=..., decay=..., truncate=...\)"
     ) as caught:
-        found = SIM.vjp(traj, np.ones_like(traj.q), **OPTIONS)
+        found = SIM.vjp(traj, q_bar=np.ones_like(traj.q), **OPTIONS)
     assert caught[0].filename == __file__
     np.testing.assert_array_equal(found.q0, want.q0)
     with pytest.raises(ag.InputError, match="pass decay as fields of gradient_options"):
-        SIM.vjp(traj, np.ones_like(traj.q), decay=0.9, gradient_options=ag.GradientOptions(clip=1.0))
+        SIM.vjp(traj, q_bar=np.ones_like(traj.q), decay=0.9, gradient_options=ag.GradientOptions(clip=1.0))
 
 
 def test_former_keywords_of_frameworks_warn():

@@ -65,5 +65,5 @@ def test_equal_ends_of_a_range_and_equal_restitution_are_reported():
     b.add_motor("motor", "slider")
     model = b.build()
     params = model.params.replace(force_range=np.array([[2.0, 2.0]]), friction=np.array([0.5, 0.4]))
-    assert list(ag.Simulator(model).parameter_kinks(params)) == ["force_range"]
-    assert set(ag.Simulator(model, law="hard").parameter_kinks(params)) == {"force_range", "restitution"}
+    assert list(ag.Simulator(model).parameter_kinks(params=params)) == ["force_range"]
+    assert set(ag.Simulator(model, law="hard").parameter_kinks(params=params)) == {"force_range", "restitution"}

@@ -27,6 +27,6 @@ def test_linearize_equals_differences_and_the_adjoint_of_spinning_bodies(integra
     found = np.concatenate([ag.difference(model, ends[1].q, ends[0].q), ends[0].v - ends[1].v], 1).T / (2 * h)
     np.testing.assert_allclose(A, found, rtol=0, atol=1e-7)
     traj = sim.rollout(ag.State(np.tile(q, (2 * nv, 1)), np.tile(v, (2 * nv, 1))), steps=1)
-    grad = sim.vjp(traj, to_ambient(model, traj.q[:, -1], unit[:, :nv]), unit[:, nv:])
+    grad = sim.vjp(traj, q_bar=to_ambient(model, traj.q[:, -1], unit[:, :nv]), v_bar=unit[:, nv:])
     rows = np.concatenate([to_tangent(model, traj.q[:, 0], grad.q0), grad.v0], 1)
     np.testing.assert_allclose(A, rows, rtol=0, atol=1e-11)

@@ -71,7 +71,7 @@ def test_a_sensor_of_forces_refuses_a_rollout_under_wrenches():
 
 def test_gradients_by_name():
     traj = rollout()
-    grad = SIM.vjp(traj, np.ones(MODEL.nq), np.ones(MODEL.nv))
+    grad = SIM.vjp(traj, q_bar=np.ones(MODEL.nq), v_bar=np.ones(MODEL.nv))
     assert grad.joint("elbow").q == grad.q0[11]
     assert np.array_equal(grad.joint("base").v, grad.v0[:6])
     assert np.array_equal(grad.actuator("drive"), grad.u[:, 0])

@@ -47,7 +47,7 @@ def test_gradients_by_differences(lead, hold):
     start = ag.State(x["q"], x["v"])
     traj = SIM.rollout(start, policy=network(), steps=STEPS, hold=hold)
     bars = loss_bars(traj)
-    grad = SIM.vjp(traj, *bars[:2], u_bar=bars[2])
+    grad = SIM.vjp(traj, q_bar=bars[0], v_bar=bars[1], u_bar=bars[2])
 
     def slope(of):
         return (loss(of(h), bars) - loss(of(-h), bars)) / (2 * h)
@@ -85,7 +85,7 @@ def test_errors_say_what_to_do():
     )
     bad("an activation is one of linear, tanh, relu, elu", lambda: ag.Network(((W, b),), ("sigmoid",)))
     bad("as many activations as layers", lambda: ag.Network(((W, b),), ()))
-    bad(r"after 3 numbers is W \(n, 3\)", lambda: ag.Network(((W, np.zeros(5)),), ("tanh",)))
+    bad(r"a layer with 3 inputs is W \(n, 3\)", lambda: ag.Network(((W, np.zeros(5)),), ("tanh",)))
     bad("leave them out", lambda: SIM.rollout(state, np.zeros((2, 1)), policy=network()))
     bad("steps=T", lambda: SIM.rollout(state, policy=network()))
     bad("policy is an ag.Network, not function", lambda: SIM.rollout(state, policy=lambda q: q, steps=2))

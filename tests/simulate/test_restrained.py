@@ -32,7 +32,7 @@ def by_hand(state, u, bars, decay=1.0, clip=None, truncate=None):
             norm = np.sqrt((q_bar**2).sum(1) + (v_bar**2).sum(1))[:, None]
             share = decay * (1.0 if clip is None else np.minimum(1.0, clip / norm))
             q_bar, v_bar = share * q_bar, share * v_bar
-        grad = SIM.vjp(SIM.rollout(states[t], held[:, t : t + 1]), q_bar, v_bar)
+        grad = SIM.vjp(SIM.rollout(states[t], held[:, t : t + 1]), q_bar=q_bar, v_bar=v_bar)
         q_bar, v_bar, u_bar[:, t] = grad.q0 + bars[0][:, t], grad.v0 + bars[1][:, t], grad.u[:, 0]
     return q_bar, v_bar, u_bar.reshape(len(u), STEPS, HOLD, -1).sum(2)
 
@@ -45,7 +45,7 @@ def test_as_one_step_at_a_time(options):
     state, u, bars = thrown()
     traj = SIM.rollout(state, u, hold=HOLD)
     assert traj.steps == STEPS * HOLD
-    grad = SIM.vjp(traj, *bars, gradient_options=ag.GradientOptions(**options))
+    grad = SIM.vjp(traj, q_bar=bars[0], v_bar=bars[1], gradient_options=ag.GradientOptions(**options))
     for found, wanted in zip((grad.q0, grad.v0, grad.u), by_hand(state, u, bars, **options), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
@@ -53,9 +53,13 @@ def test_as_one_step_at_a_time(options):
 def test_each_robot_by_itself():
     """One robot whose gradient is large does not change the others'."""
     state, u, (q_bar, v_bar) = thrown()
-    both = SIM.vjp(SIM.rollout(state, u, hold=HOLD), q_bar, v_bar, gradient_options=ag.GradientOptions(clip=1.0))
+    both = SIM.vjp(
+        SIM.rollout(state, u, hold=HOLD), q_bar=q_bar, v_bar=v_bar, gradient_options=ag.GradientOptions(clip=1.0)
+    )
     v_bar[0] *= 1e6
-    other = SIM.vjp(SIM.rollout(state, u, hold=HOLD), q_bar, v_bar, gradient_options=ag.GradientOptions(clip=1.0))
+    other = SIM.vjp(
+        SIM.rollout(state, u, hold=HOLD), q_bar=q_bar, v_bar=v_bar, gradient_options=ag.GradientOptions(clip=1.0)
+    )
     np.testing.assert_array_equal(both.u[1:], other.u[1:])
     assert not np.allclose(both.u[0], other.u[0])
 
@@ -66,7 +70,7 @@ def test_frameworks_do_the_same():
 
     state, u, bars = thrown()
     options = ag.GradientOptions(decay=0.8, clip=3.0, truncate=4)
-    want = SIM.vjp(SIM.rollout(state, u, hold=HOLD), *bars, gradient_options=options).u
+    want = SIM.vjp(SIM.rollout(state, u, hold=HOLD), q_bar=bars[0], v_bar=bars[1], gradient_options=options).u
     q, v, given = (torch.tensor(x) for x in (*state, u))
     given.requires_grad_()
     states = rollout(SIM, (q, v), given, hold=HOLD, gradient_options=options)
@@ -94,12 +98,14 @@ def test_what_is_refused():
     traj = SIM.rollout(state, u)
     for wrong in ({"decay": 1.5}, {"clip": 0.0}, {"truncate": 0}):
         with pytest.raises(ag.InputError, match=next(iter(wrong))):
-            SIM.vjp(traj, state.q, gradient_options=ag.GradientOptions(**wrong))
+            SIM.vjp(traj, q_bar=state.q, gradient_options=ag.GradientOptions(**wrong))
     with pytest.raises(ag.InputError, match="gradient_options is a GradientOptions"):
-        SIM.vjp(traj, state.q, gradient_options={"decay": 0.5})
+        SIM.vjp(traj, q_bar=state.q, gradient_options={"decay": 0.5})
     with pytest.raises(ag.InputError, match="EveryStep"):
         SIM.vjp(
-            SIM.rollout(state, u, checkpoints=ag.EveryKth(2)), state.q, gradient_options=ag.GradientOptions(clip=1.0)
+            SIM.rollout(state, u, checkpoints=ag.EveryKth(2)),
+            q_bar=state.q,
+            gradient_options=ag.GradientOptions(clip=1.0),
         )
     with pytest.raises(ag.InputError, match="hold"):
         SIM.rollout(state, u, hold=0)

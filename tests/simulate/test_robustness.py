@@ -24,7 +24,7 @@ def test_changed_controls_are_noticed():
     traj = sim.rollout(sim.reset(), u)
     u *= 2
     with pytest.raises(ag.InputError, match="changed after the rollout"):
-        sim.vjp(traj, np.ones(19))
+        sim.vjp(traj, q_bar=np.ones(19))
 
 
 @pytest.mark.filterwarnings("ignore:the motion is not finite")
@@ -36,14 +36,14 @@ def test_controls_in_another_order_are_noticed(change, steps):
     traj = sim.rollout(sim.reset(), u)
     u[:] = change(u)
     with pytest.raises(ag.InputError, match="changed after the rollout"):
-        sim.vjp(traj, np.ones(19))
+        sim.vjp(traj, q_bar=np.ones(19))
 
 
 def test_an_interrupted_gradient_can_be_taken_again(monkeypatch):
     """Snapshots are used up on the way; the first one stays."""
     sim = ag.Simulator(MODEL)
     traj = sim.rollout(sim.reset(), steps=40, checkpoints=ag.Binomial(memory=8 * 8 * 37))
-    wanted = sim.vjp(traj, np.ones(19)).u
+    wanted = sim.vjp(traj, q_bar=np.ones(19)).u
     traj, left, segment = sim.rollout(sim.reset(), steps=40, checkpoints=traj.checkpoints), [3], Cotangents.segment
 
     def stop(self, *given):
@@ -54,9 +54,9 @@ def test_an_interrupted_gradient_can_be_taken_again(monkeypatch):
 
     monkeypatch.setattr(Cotangents, "segment", stop)
     with pytest.raises(KeyboardInterrupt):
-        sim.vjp(traj, np.ones(19))
+        sim.vjp(traj, q_bar=np.ones(19))
     monkeypatch.undo()
-    np.testing.assert_array_equal(sim.vjp(traj, np.ones(19)).u, wanted)
+    np.testing.assert_array_equal(sim.vjp(traj, q_bar=np.ones(19)).u, wanted)
 
 
 def test_what_kernels_are_bound_to_cannot_be_changed():
@@ -76,20 +76,20 @@ def test_states_of_a_trajectory_cannot_be_written():
 def test_a_start_state_that_is_changed_later():
     sim = ag.Simulator(MODEL)
     start = sim.reset()
-    wanted = sim.vjp(sim.rollout(start, steps=6), np.ones(19)).q0
+    wanted = sim.vjp(sim.rollout(start, steps=6), q_bar=np.ones(19)).q0
     for policy in (ag.EveryStep(), ag.EveryKth(2), ag.EveryKth(100), ag.Binomial(memory=4 * 37 * 8)):
         state = sim.reset()
         traj = sim.rollout(state, steps=6, checkpoints=policy)
         state.v[:] = 3.0
-        np.testing.assert_array_equal(sim.vjp(traj, np.ones(19)).q0, wanted)
-        np.testing.assert_array_equal(sim.vjp(traj, np.ones(19)).q0, wanted)  # and once more
+        np.testing.assert_array_equal(sim.vjp(traj, q_bar=np.ones(19)).q0, wanted)
+        np.testing.assert_array_equal(sim.vjp(traj, q_bar=np.ones(19)).q0, wanted)  # and once more
 
 
 def test_a_trajectory_of_a_simulator_with_other_options():
     traj = ag.Simulator(MODEL, dt=1e-3).rollout(ag.Simulator(MODEL).reset(), steps=2)
     for other in ({"dt": 1e-2}, {"dtype": "f32"}, {"integrator": "explicit"}, {"backend": "numpy"}):
         with pytest.raises(ag.InputError, match="made by a simulator with other"):
-            ag.Simulator(MODEL, **other).vjp(traj, np.ones(19))
+            ag.Simulator(MODEL, **other).vjp(traj, q_bar=np.ones(19))
 
 
 def test_threads_with_different_parameters_do_not_mix():
@@ -170,7 +170,7 @@ def test_an_interrupt_ends_a_long_call(what):
     still = ag.Network(((np.zeros((MODEL.nu, MODEL.nq + MODEL.nv)), np.zeros(MODEL.nu)),), ("linear",))
     long = {
         "forward": lambda: sim.rollout(sim.reset(), steps=50_000),
-        "backward": lambda: sim.vjp(traj, np.ones(19)),
+        "backward": lambda: sim.vjp(traj, q_bar=np.ones(19)),
         "policy": lambda: sim.rollout(sim.reset(), steps=50_000, policy=still),
     }
     traj = sim.rollout(sim.reset(), steps=50_000)
@@ -204,7 +204,7 @@ def test_slices_have_the_bits_of_the_whole(monkeypatch):
         for policy in (ag.EveryStep(), ag.EveryKth(2)):
             for _ in range(2):  # the pace is known then
                 traj = sim.rollout(sim.reset(), u, checkpoints=policy)
-                grad = sim.vjp(traj, np.ones(19), np.ones(18))
+                grad = sim.vjp(traj, q_bar=np.ones(19), v_bar=np.ones(18))
             results.append([*traj.final, grad.q0, grad.v0, grad.u, grad.params.flat])
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):

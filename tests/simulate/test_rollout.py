@@ -20,7 +20,7 @@ def gradient(policy, batch, every, steps=37, integrator="euler"):
     shape = (batch, steps + 1) if every else (batch,)
     q_bar, v_bar = rng.normal(size=(*shape, MODEL.nq)), rng.normal(size=(*shape, MODEL.nv))
     traj = sim.rollout(state, u, checkpoints=policy)
-    grad = sim.vjp(traj, q_bar, v_bar)
+    grad = sim.vjp(traj, q_bar=q_bar, v_bar=v_bar)
     return [traj.final.q, traj.final.v, grad.q0, grad.v0, grad.u, grad.params.flat]
 
 
@@ -63,7 +63,7 @@ def test_every_policy_gives_the_same_bits_in_contact(options, batch):
     for policy in (ag.EveryStep(), ag.EveryKth(4), ag.EveryKth(50), ag.Binomial(batch * 8 * 5 * (model.nq + model.nv))):
         params = model.params.replace(mass=mass)
         traj = sim.rollout(state, u, wrench=wrench, params=params, checkpoints=policy)
-        grad = sim.vjp(traj, *bars, force_bar)
+        grad = sim.vjp(traj, q_bar=bars[0], v_bar=bars[1], force_bar=force_bar)
         found.append([*traj.final, grad.q0, grad.v0, grad.u, grad.params.flat, grad.wrench, *grad.health])
     assert np.abs(sim.contacts(sim.rollout(state, u, wrench=wrench, params=params)).force).max() > 1.0
     for other in found[1:]:

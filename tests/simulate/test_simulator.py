@@ -25,7 +25,7 @@ def test_shapes():
     bad("steps=T", lambda: SIM.rollout(HOME))
     bad(r"wrenches are \(5, 13, 6\)", lambda: SIM.rollout(HOME, steps=5, wrench=np.zeros((5, 12, 6))))
     traj = SIM.rollout(HOME, steps=4)
-    bad(r"q_bar is \(5, 19\) for all states or \(19,\)", lambda: SIM.vjp(traj, np.zeros(18)))
+    bad(r"q_bar is \(5, 19\) for all states or \(19,\)", lambda: SIM.vjp(traj, q_bar=np.zeros(18)))
     bad(r"linearize takes u \(12,\) or \(2, 12\)", lambda: SIM.linearize(SIM.reset(batch=2), np.zeros((3, 12))))
     bad("at least one", lambda: SIM.reset(batch=0))
     bad("empty", lambda: SIM.step(ag.State(np.zeros((0, 19)), np.zeros((0, 18)))))
@@ -85,7 +85,7 @@ def test_overflow_is_not_silent():
     with pytest.warns(RuntimeWarning, match="the motion of robot 0 is not finite"):
         traj = sim.rollout(ag.State(np.zeros((2, 2)), np.array([[1e200, 3e200], [0.0, 0.0]])), steps=30)
     with pytest.warns(RuntimeWarning, match=r"1 of 2 robots is not finite \(robot 0\)"):
-        grad = sim.vjp(traj, np.ones((2, 2)), np.ones((2, 2)), with_params=False)
+        grad = sim.vjp(traj, q_bar=np.ones((2, 2)), v_bar=np.ones((2, 2)), with_params=False)
     assert np.isfinite(grad.q0[1]).all()
 
 
@@ -99,8 +99,8 @@ def test_step_rollout_and_batch_are_one_thing():
     np.testing.assert_array_equal(traj.final.q, state.q)
     batch = SIM.rollout(SIM.reset(batch=3), u)  # shared controls
     np.testing.assert_array_equal(batch.q[2], traj.q)
-    shared = SIM.vjp(batch, np.ones((3, 19)))
-    alone = SIM.vjp(traj, np.ones(19))
+    shared = SIM.vjp(batch, q_bar=np.ones((3, 19)))
+    alone = SIM.vjp(traj, q_bar=np.ones(19))
     assert shared.u.shape == alone.u.shape
     np.testing.assert_allclose(shared.u, 3 * alone.u, rtol=1e-12)
 
@@ -119,7 +119,7 @@ def test_zero_steps_and_no_actuators():
     ball = ag.Simulator(ag.robots.ball())
     traj = ball.rollout(ball.reset(), steps=0)
     np.testing.assert_array_equal(traj.final.q, ball.reset().q)
-    grad = ball.vjp(traj, np.arange(7.0), np.arange(6.0))
+    grad = ball.vjp(traj, q_bar=np.arange(7.0), v_bar=np.arange(6.0))
     np.testing.assert_array_equal(grad.q0, np.arange(7.0))
     assert grad.u.shape == (0, 0)
 

@@ -42,7 +42,7 @@ def check_transpose(sim, state, u, tolerance=1e-11):
     q_bar, v_bar, act_bar = (rng.normal(size=(len(u), T + 1, n)) for n in (model.nq, model.nv, model.na))
     d = moves(model, len(u), T)
     found = sim.jvp(traj, **d)
-    expected, size = paired(sim.vjp(traj, q_bar, v_bar, act_bar=act_bar), d)
+    expected, size = paired(sim.vjp(traj, q_bar=q_bar, v_bar=v_bar, act_bar=act_bar), d)
     total = sum((bar * x).sum() for bar, x in zip((q_bar, v_bar, act_bar), found, strict=False))
     assert abs(total - expected) < tolerance * size
 
@@ -78,14 +78,16 @@ def test_hvp_with_activations():
     def run(h):
         at = ag.State(*(x + h * d[f"d{name}"] for name, x in state.named().items()))
         traj = sim.rollout(at, u + h * d["du"])
-        g = sim.vjp(traj, np.sin(traj.q), np.cos(traj.v), act_bar=np.sin(traj.act), with_params=False)
+        g = sim.vjp(traj, q_bar=np.sin(traj.q), v_bar=np.cos(traj.v), act_bar=np.sin(traj.act), with_params=False)
         return traj, [g.q0, g.v0, g.act0, g.u]
 
     traj, _ = run(0.0)
     along = sim.jvp(traj, **d)
     moved = {"dq_bar": np.cos(traj.q) * along.q, "dv_bar": -np.sin(traj.v) * along.v}
     moved["dact_bar"] = np.cos(traj.act) * along.act
-    found = sim.hvp(traj, np.sin(traj.q), np.cos(traj.v), act_bar=np.sin(traj.act), **d, **moved, with_params=False)
+    found = sim.hvp(
+        traj, q_bar=np.sin(traj.q), v_bar=np.cos(traj.v), act_bar=np.sin(traj.act), **d, **moved, with_params=False
+    )
     for a, b, c in zip((found.q0, found.v0, found.act0, found.u), run(1e-5)[1], run(-1e-5)[1], strict=True):
         slope = (b - c) / 2e-5
         np.testing.assert_allclose(a, slope, rtol=0, atol=2e-6 * np.abs(slope).max())
@@ -144,13 +146,18 @@ def test_hvp_is_how_the_gradient_changes(law, step):
         params = MODEL.params.replace(unchecked=True, **{k: MODEL.params[k] + h * x for k, x in d["dparams"].items()})
         at = ag.State(normalized(state.q + h * d["dq"]), state.v + h * d["dv"])
         traj = sim.rollout(at, u + h * d["du"], params=params)
-        g = sim.vjp(traj, np.sin(traj.q), np.cos(traj.v))
+        g = sim.vjp(traj, q_bar=np.sin(traj.q), v_bar=np.cos(traj.v))
         return traj, [g.q0, g.v0, g.u, g.params.mass, g.params.com, g.params.damping]
 
     traj, _ = run(0.0)
     along = sim.jvp(traj, **d)
     found = sim.hvp(
-        traj, np.sin(traj.q), np.cos(traj.v), **d, dq_bar=np.cos(traj.q) * along.q, dv_bar=-np.sin(traj.v) * along.v
+        traj,
+        q_bar=np.sin(traj.q),
+        v_bar=np.cos(traj.v),
+        **d,
+        dq_bar=np.cos(traj.q) * along.q,
+        dv_bar=-np.sin(traj.v) * along.v,
     )
     ours = [found.q0, found.v0, found.u, found.params.mass, found.params.com, found.params.damping]
     for a, b, c in zip(ours, run(step)[1], run(-step)[1], strict=True):

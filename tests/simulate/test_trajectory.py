@@ -38,7 +38,7 @@ def test_round_trip_through_a_file(tmp_path, ending, batch):
     for name in ("q", "v", "u", "violation", "time"):
         np.testing.assert_array_equal(getattr(again, name), getattr(traj, name))
     bar = np.ones(traj.final.q.shape)
-    np.testing.assert_array_equal(sim.vjp(again, bar).u, sim.vjp(traj, bar).u)
+    np.testing.assert_array_equal(sim.vjp(again, q_bar=bar).u, sim.vjp(traj, q_bar=bar).u)
 
 
 def test_a_csv_file_has_one_robot(tmp_path):

@@ -69,7 +69,7 @@ def test_it_says_which_robot_how_much_and_what_to_do(name):
     assert name != "soft" or (len(caught) == 1 and caught[0].filename == __file__)
     assert traj.violation[0] == 0.0 < traj.violation[1]
     with pytest.warns(RuntimeWarning, match=f"not solved in some step of robot 1 {message}") as caught:
-        grad = sim.vjp(traj, np.ones((2, 8)))
+        grad = sim.vjp(traj, q_bar=np.ones((2, 8)))
     assert len(caught) == 1 and caught[0].filename == __file__
     assert grad.health.violation[1] > 0.0
 
@@ -86,7 +86,7 @@ def test_jacobians_of_a_step(name):
 def test_it_is_silent_where_constraints_are_solved(name, dtype):
     sim = ag.Simulator(box(), dtype=dtype, **SOLVED[name])
     traj = sim.rollout(start(sim), steps=3)
-    sim.vjp(traj, np.ones((2, 8)))
+    sim.vjp(traj, q_bar=np.ones((2, 8)))
     if "differentiated" in name:
         assert traj.violation[1] > 1e-6  # unsolved, and its gradient exact
 

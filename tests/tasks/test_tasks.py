@@ -76,7 +76,7 @@ def test_ball_is_held_until_release(made):
         force = np.linalg.norm(task.sim.contacts(traj).force, axis=-1)
         assert (force[:, : task.release] > 1.0).all()  # by both fingers, all the time
         assert (force[:, task.release + 100 :] == 0).all()
-        grad = task.sim.vjp(traj, task.score(traj).q_bar, with_params=False)
+        grad = task.sim.vjp(traj, q_bar=task.score(traj).q_bar, with_params=False)
         assert (grad.health.switch_margin > 1e-3).all() and (grad.health.violation == 0).all()
 
 

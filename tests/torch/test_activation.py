@@ -22,7 +22,7 @@ def test_gradients_are_the_simulators():
     sum(x[:, -1].sum() for x in end).backward()
     plain = SIM.rollout(state.map(lambda x: x.detach().numpy()), u.detach().numpy())
     ones = plain.final.map(np.ones_like)
-    grad = SIM.vjp(plain, ones.q, ones.v, act_bar=ones.act)
+    grad = SIM.vjp(plain, q_bar=ones.q, v_bar=ones.v, act_bar=ones.act)
     for x, bar in zip((*state, u), (grad.q0, grad.v0, grad.act0, grad.u), strict=True):
         np.testing.assert_array_equal(x.grad, bar)
     one = at.step(SIM, tuple(state), u[:, 0])

@@ -52,7 +52,7 @@ def test_equals_vjp(own):
     params = MODEL.params.replace(mass=mass.detach().numpy())
     traj = SIM.rollout(ag.State(q.detach().numpy(), v.detach().numpy()), u.detach().numpy(), params=params)
     np.testing.assert_array_equal(q_all.detach(), traj.q)
-    grad = SIM.vjp(traj, np.cos(traj.q), -np.sin(traj.v))
+    grad = SIM.vjp(traj, q_bar=np.cos(traj.q), v_bar=-np.sin(traj.v))
     for ours, theirs in ((q, grad.q0), (v, grad.v0), (u, grad.u), (mass, grad.params.mass)):
         np.testing.assert_allclose(ours.grad, theirs, rtol=1e-12, atol=1e-12)
 

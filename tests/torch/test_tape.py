@@ -21,6 +21,6 @@ def test_adjoints_are_what_autograd_finds():
     np.testing.assert_allclose(taped.detach(), traj.q, atol=1e-14)
     q_bar = rng.normal(size=traj.q.shape)
     (taped * torch.tensor(q_bar)).sum().backward()
-    grad = sim.vjp(traj, q_bar, with_params=False)
+    grad = sim.vjp(traj, q_bar=q_bar, with_params=False)
     assert grad.health.violation == 0.0 and np.abs(grad.u).max() > 1e-3
     np.testing.assert_allclose(u.grad, grad.u, atol=1e-13)

@@ -15,7 +15,7 @@ def forward():
 
 
 def gradient():
-    return sim.vjp(sim.rollout(ag.State(Q, V), U), Q_BAR, V_BAR, with_params=False).u
+    return sim.vjp(sim.rollout(ag.State(Q, V), U), q_bar=Q_BAR, v_bar=V_BAR, with_params=False).u
 
 
 gradient()

@@ -116,7 +116,7 @@ class Residuals:
             seen = sim.outputs_vjp(state, Outputs(site_position=p_bar), params=point.params)
             q_bar[:, self._measured_steps] += seen.q
             flat += seen.params.flat
-        grad = sim.vjp(traj, q_bar, v_bar)
+        grad = sim.vjp(traj, q_bar=q_bar, v_bar=v_bar)
         assert grad.params is not None
         _, d_flat = self.chosen.derivative(point.theta)
         start = np.concatenate([tangent.to_tangent(m, point.start.q, grad.q0), grad.v0, grad.act0], -1)

@@ -143,7 +143,7 @@ def _one_sample(
     state = random_state(m, rng) if start is None else State(*start).map(lambda x: np.array(x, dtype=float))
     u = 0.5 * rng.normal(size=(steps, m.nu))
     bars = State(*(rng.normal(size=(steps + 1, n)) for n in (m.nq, m.nv, m.na)))
-    grad = sim.vjp(sim.rollout(state, u), bars.q, bars.v, act_bar=bars.act)
+    grad = sim.vjp(sim.rollout(state, u), q_bar=bars.q, v_bar=bars.v, act_bar=bars.act)
     assert grad.params is not None
 
     def losses(start: State, u: np.ndarray, params: Params) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arguments import shown, truth
 from ..compiler import Cuda, widest
-from ..deprecation import moved_arguments, renamed
+from ..deprecation import keyword_arguments, moved_arguments, renamed
 from ..errors import InputError, is_whole
 from ..files import as_path
 from ..kernels.devices import Device, Gpu, Host, Real
@@ -374,7 +374,8 @@ class Simulator(StateFunctions, Sealed):
         """Names of the two shapes of every candidate contact point: the rows of `contacts`."""
         return self.engine.contact_names
 
-    def parameter_kinks(self, params: Params | None = None) -> dict[str, np.ndarray]:
+    @keyword_arguments("params")
+    def parameter_kinks(self, *, params: Params | None = None) -> dict[str, np.ndarray]:
         """Return parameters whose values make gradients one-sided in every state, as masks by field.
 
         These are time constants of `solref` at two steps (`refsafe`); impedances, widths and powers of `solimp` at the ends
@@ -398,15 +399,16 @@ class Simulator(StateFunctions, Sealed):
         return found if traj.batched else Contacts(*(x[0] for x in found))
 
     # -- backward ----------------------------------------------------------------------------------------------------
+    @keyword_arguments("q_bar", "v_bar", "force_bar")
     @moved_arguments(gradient_options=GradientOptions)
     @device_boundary
     def vjp(
         self,
         traj: Trajectory,
+        *,
         q_bar: Any = None,
         v_bar: Any = None,
         force_bar: Any = None,
-        *,
         act_bar: Any = None,
         u_bar: Any = None,
         sensor_bars: Mapping[str, Any] | None = None,
@@ -521,14 +523,15 @@ class Simulator(StateFunctions, Sealed):
         return Gradient(first.q, first.v, u_bar, params, wrench_bar, health, None, first.act).of(self.model)
 
     # -- forward mode --------------------------------------------------------------------------------------------------
+    @keyword_arguments("dq", "dv", "du")
     @device_boundary
     def jvp(
         self,
         traj: Trajectory,
+        *,
         dq: Any = None,
         dv: Any = None,
         du: Any = None,
-        *,
         dact: Any = None,
         dwrench: Any = None,
         dparams: Mapping[str, Any] | None = None,
@@ -552,13 +555,14 @@ class Simulator(StateFunctions, Sealed):
         self.checks.warn_if_unsolved(traj.violation)
         return found if traj.batched else found.map(_first)
 
+    @keyword_arguments("q_bar", "v_bar")
     @device_boundary
     def hvp(
         self,
         traj: Trajectory,
+        *,
         q_bar: Any = None,
         v_bar: Any = None,
-        *,
         act_bar: Any = None,
         dq: Any = None,
         dv: Any = None,

@@ -106,7 +106,7 @@ class Task(ABC):
         traj = self.rollout(x)
         score = self.score(traj)
         check_loss(score.loss)
-        grad = self.sim.vjp(traj, score.q_bar, score.v_bar, with_params=self.with_params)
+        grad = self.sim.vjp(traj, q_bar=score.q_bar, v_bar=score.v_bar, with_params=self.with_params)
         cost, cost_bar = self.penalty(x)
         return score.loss + cost, self.pull_back(grad) + cost_bar
 

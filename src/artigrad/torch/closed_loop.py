@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves, tree_map
 
 from ..arguments import checked
-from ..deprecation import moved_arguments
+from ..deprecation import keyword_arguments, moved_arguments
 from ..errors import InputError, is_whole
 from ..simulate.cotangents import GradientOptions, active_options
 from ..simulate.simulator import Simulator
@@ -30,6 +30,7 @@ from .tensor_functions import functions
 
 
 @native
+@keyword_arguments("params")
 @moved_arguments(gradient_options=GradientOptions)
 @checked
 def closed_loop(
@@ -37,8 +38,8 @@ def closed_loop(
     policy: nn.Module,
     state: tuple[Tensor, ...],
     steps: int,
-    params: Any = None,
     *,
+    params: Any = None,
     hold: int = 1,
     context: Any = None,
     carry: Any = None,

@@ -160,7 +160,7 @@ def test_gradients_are_wrong_only_where_the_margin_is_small(kind, law):
     def after(move):
         return sim.rollout(ag.State(q + move * eps * np.eye(7)[0], v), np.zeros((1, 0)))
 
-    gradient = sim.vjp(after(0.0), np.zeros_like(q), np.tile(bar, (len(off), 1)))
+    gradient = sim.vjp(after(0.0), q_bar=np.zeros_like(q), v_bar=np.tile(bar, (len(off), 1)))
     wanted = (after(1.0).v[:, -1] - after(-1.0).v[:, -1]) @ bar / (2 * eps)
     error, margin = np.abs(gradient.q0[:, 0] - wanted) / (1 + np.abs(wanted)), gradient.health.switch_margin
     near = np.abs(off) < eps

@@ -140,7 +140,7 @@ def test_a_step_is_differentiated_through_every_pair(places, law):
     u, p = np.zeros((1, 0)), model.params
     seen = touching(sim, state)
     q_bar, v_bar = rng.normal(size=model.nq), rng.normal(size=model.nv)
-    gradient = sim.vjp(sim.rollout(state, u), q_bar, v_bar)
+    gradient = sim.vjp(sim.rollout(state, u), q_bar=q_bar, v_bar=v_bar)
     moves = []
     for k in range(len(places)):
         assert any(f"b{k}:" in b for _, b in seen), places[k]

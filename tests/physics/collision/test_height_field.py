@@ -186,7 +186,7 @@ def test_all_targets_agree():
         sim = ag.Simulator(model, 1e-3, **options)
         some = ag.Params(model, own.flat[robots])
         traj = sim.rollout(ag.State(q[robots], v[robots]), np.zeros((len(q[robots]), 1, 0)), params=some)
-        gradient = sim.vjp(traj, q_bar[robots], v_bar[robots])
+        gradient = sim.vjp(traj, q_bar=q_bar[robots], v_bar=v_bar[robots])
         return np.concatenate([traj.q[:, -1], traj.v[:, -1], gradient.q0, gradient.params.flat], -1)
 
     pack = run(slice(None))

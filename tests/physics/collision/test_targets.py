@@ -27,7 +27,7 @@ def inputs(batch):
 
 def run(sim, state, steps=3):
     traj = sim.rollout(state, np.zeros((steps, 0)))
-    gradient = sim.vjp(traj, np.cos(traj.q), np.sin(traj.v))
+    gradient = sim.vjp(traj, q_bar=np.cos(traj.q), v_bar=np.sin(traj.v))
     return [traj.q, traj.v, gradient.q0, gradient.v0, gradient.health.switch_margin], gradient.params.flat
 
 
@@ -62,7 +62,7 @@ def test_ptx_has_no_memory_of_its_own():
             kept.cache_clear()
         sim = ag.Simulator(MODEL, 1e-3, dtype="f32", device="cuda")
         state = ag.State(*(x.astype(np.float32) for x in inputs(2)))
-        sim.vjp(sim.rollout(state, np.zeros((2, 0), np.float32)), state.q)
+        sim.vjp(sim.rollout(state, np.zeros((2, 0), np.float32)), q_bar=state.q)
         for kept in (array._copy_rows, total._loaded):
             kept.cache_clear()
     for name in ("artigrad_rollout", "artigrad_rollout_vjp"):

@@ -29,7 +29,7 @@ def motion(text: str, steps: int = 4, **options: object) -> tuple[np.ndarray, ..
     rng = np.random.default_rng(0)
     state = ag.State(sim.state().q, 0.5 * rng.normal(size=model.nv))
     trajectory = sim.rollout(state, np.zeros((steps, model.nu)))
-    found = sim.vjp(trajectory, rng.normal(size=model.nq), rng.normal(size=model.nv))
+    found = sim.vjp(trajectory, q_bar=rng.normal(size=model.nq), v_bar=rng.normal(size=model.nv))
     assert found.params is not None
     return trajectory.q, trajectory.v, found.q0, found.v0, found.params.flat
 

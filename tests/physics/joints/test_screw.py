@@ -135,7 +135,7 @@ def test_batches_forward_mode_and_targets():
     for backend in ("native", "numpy"):
         sim = ag.Simulator(model, threads=1, backend=backend)
         traj = sim.rollout(state, steps=3, params=model.params.replace(pitch=pitch))
-        grad = sim.vjp(traj, np.cos(traj.q), np.sin(traj.v))
+        grad = sim.vjp(traj, q_bar=np.cos(traj.q), v_bar=np.sin(traj.v))
         runs.append((traj.q, traj.v, grad.q0, grad.v0, grad.params.pitch))
         if backend == "native":
             dq, dv, *_ = sim.jvp(traj, dparams={"pitch": np.eye(3)[1]})

@@ -115,7 +115,7 @@ def test_sensors_of_a_rollout_and_their_gradients():
     names = [s.name for s in MODEL.sensors if s.kind in ("framepos", "accelerometer", "actuatorfrc", "subtreeangmom")]
     bars = {name: rng.normal(size=traj.sensors[name].shape) for name in names}
     q_bar = rng.normal(size=traj.q[:, -1].shape)
-    grad = sim.vjp(traj, q_bar, sensor_bars=bars)
+    grad = sim.vjp(traj, q_bar=q_bar, sensor_bars=bars)
     d_v, d_u = rng.normal(size=state.v.shape), rng.normal(size=us.shape)
 
     def loss(h):
@@ -126,7 +126,7 @@ def test_sensors_of_a_rollout_and_their_gradients():
     slope = (8 * (loss(h) - loss(-h)) - loss(2 * h) + loss(-2 * h)) / (12 * h)
     assert np.sum(grad.v0 * d_v) + np.sum(grad.u * d_u) == pytest.approx(slope, rel=1e-6)
     names_only = sim.vjp(traj, sensor_bars=bars)
-    other = sim.vjp(traj, q_bar)
+    other = sim.vjp(traj, q_bar=q_bar)
     np.testing.assert_allclose(names_only.q0 + other.q0, grad.q0, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(names_only.params.flat + other.params.flat, grad.params.flat, rtol=1e-9, atol=1e-9)
     with pytest.raises(ag.InputError, match="no sensor 'nose'"):

@@ -93,4 +93,4 @@ def laikago_gradient(**options):
     start = hard(model).rollout(hard(model).reset(), u).final
     sim = hard(model, **options)
     traj = sim.rollout(start, u[:3])
-    return sim.vjp(traj, np.cos(np.arange(19.0)), np.sin(np.arange(18.0))), traj
+    return sim.vjp(traj, q_bar=np.cos(np.arange(19.0)), v_bar=np.sin(np.arange(18.0))), traj

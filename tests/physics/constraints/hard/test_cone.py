@@ -117,7 +117,9 @@ def test_targets_agree():
     state.v[:] = np.random.default_rng(0).normal(size=state.v.shape) * 0.3
     u = np.repeat(model.keyframe_control()[None], 2, 0)
     trajs = [sim.rollout(state, u) for sim in sims]
-    grads = [sim.vjp(traj, np.ones((3, 19)), np.ones((3, 18))) for sim, traj in zip(sims, trajs, strict=True)]
+    grads = [
+        sim.vjp(traj, q_bar=np.ones((3, 19)), v_bar=np.ones((3, 18))) for sim, traj in zip(sims, trajs, strict=True)
+    ]
     np.testing.assert_allclose(trajs[0].v, trajs[1].v, rtol=1e-10, atol=1e-10)
     for a, b in zip(*(g[:3] for g in grads), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(a).max())

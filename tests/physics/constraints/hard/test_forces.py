@@ -63,7 +63,7 @@ def test_gradients_of_losses_on_forces(mode, v):
 
     traj = sim.rollout(ag.State(q0, v0), u0)
     assert np.abs(sim.contacts(traj).force).max() > 1.0
-    grad = sim.vjp(traj, bars[0], bars[1], weights)
+    grad = sim.vjp(traj, q_bar=bars[0], v_bar=bars[1], force_bar=weights)
     direction = [rng.normal(size=x.shape) for x in (q0, v0, u0, sim.params.flat)]
     direction[0][3:7] -= TILTED * (TILTED @ direction[0][3:7])
     names = ("mass", "com", "friction", "shape_size", "shape_position", "position", "gravity", "damping")

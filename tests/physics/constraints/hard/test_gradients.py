@@ -135,7 +135,7 @@ def test_laikago_step_and_rollout():
     bar = np.zeros(19)
     bar[:3] = 1.0
     base = np.repeat(model.keyframe_control()[None], 100, 0)
-    grad = sim.vjp(sim.rollout(start, base), bar)
+    grad = sim.vjp(sim.rollout(start, base), q_bar=bar)
     ends = [sim.rollout(start, base + s * h * d).final.q[:3].sum() for s in (1, -1)]
     assert abs((ends[0] - ends[1]) / (2 * h) - np.sum(grad.u * d)) < 1e-4 * abs(np.sum(grad.u * d))
 
@@ -144,7 +144,7 @@ def test_health_of_a_gradient():
     sim = hard(ag.robots.ball(floor=True))
     q, v = np.repeat(np.array([[0, 0, 0.0999, 1, 0, 0, 0]]), 3, 0), np.zeros((3, 6))
     v[0, 2], v[1, 2], q[2, 2] = -1.0, 0.0099, 1.0  # presses hard; just leaves the floor; flies
-    health = sim.vjp(sim.rollout(ag.State(q, v), steps=1), np.ones((3, 7))).health
+    health = sim.vjp(sim.rollout(ag.State(q, v), steps=1), q_bar=np.ones((3, 7))).health
     assert health.finite.all() and (health.violation == 0).all()
     assert 0 < health.switch_margin[1] < 1e-3 < 0.1 < health.switch_margin[0] < 10
     assert health.switch_margin[2] == 1000.0
@@ -155,6 +155,6 @@ def test_health_of_a_gradient():
     swept = hard(box.build(), solver="gauss_seidel", sweeps=1)
     traj = swept.rollout(ag.State(np.array([0, 0, 0.0999, 1, 0, 0, 0]), np.array([0, 0, -0.1, 0.1, 0, 0])), steps=1)
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 0"):
-        assert swept.vjp(traj, np.ones(7)).health.violation[0] > 1e-6
+        assert swept.vjp(traj, q_bar=np.ones(7)).health.violation[0] > 1e-6
     free = hard(ag.robots.pendulum(1))
-    assert free.vjp(free.rollout(free.reset(), steps=2), np.ones(1)).health.switch_margin == [1000.0]
+    assert free.vjp(free.rollout(free.reset(), steps=2), q_bar=np.ones(1)).health.switch_margin == [1000.0]

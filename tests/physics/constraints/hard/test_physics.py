@@ -179,7 +179,7 @@ def test_mass_ratio_of_ten_thousand():
     traj = sim.rollout(sim.reset(), steps=300)
     assert np.isfinite(traj.q).all() and np.isfinite(traj.violation).all()
     assert traj.q[-1, 2] > 0.05
-    grad = sim.vjp(traj, np.ones(14), np.ones(12))
+    grad = sim.vjp(traj, q_bar=np.ones(14), v_bar=np.ones(12))
     assert np.isfinite(grad.params.flat).all()
 
 

@@ -70,7 +70,9 @@ def test_groups_whose_trees_lie_between_each_other():
     assert sim.engine.contact_integers["c_groups"] == 2
     assert rows["friction"].largest > 1e-3
     plain = hard(sim.model, backend="numpy", **FEW)  # scratch is NaN there until it is written
-    grad = plain.vjp(plain.rollout(ag.State(np.array(place), np.array(v, float)), steps=1), np.ones(28), np.ones(24))
+    grad = plain.vjp(
+        plain.rollout(ag.State(np.array(place), np.array(v, float)), steps=1), q_bar=np.ones(28), v_bar=np.ones(24)
+    )
     assert np.isfinite(grad.params.flat).all()
 
 
@@ -88,7 +90,7 @@ def test_a_tree_whose_links_lie_between_those_of_a_group():
     state = ag.State(np.array([0.1, 0.01, 0.2, 0.01, 0.3]), np.array([0.1, 0.5, 0.2, -0.4, 0.3]))
     traj = plain.rollout(state, steps=1)
     assert np.abs(plain.contacts(traj).force).max() > 0.1
-    assert np.isfinite(plain.vjp(traj, np.ones(5), np.ones(5)).params.flat).all()
+    assert np.isfinite(plain.vjp(traj, q_bar=np.ones(5), v_bar=np.ones(5)).params.flat).all()
 
 
 def test_equal_to_the_implicit_gradient_when_converged():
@@ -128,7 +130,7 @@ def test_targets_agree():
     state = sims[1].reset(batch=3)
     state.v[:] = np.random.default_rng(0).normal(size=state.v.shape) * 0.2
     u = np.repeat(model.keyframe_control()[None], 2, 0)
-    grads = [sim.vjp(sim.rollout(state, u), np.ones((3, 19)), np.ones((3, 18))) for sim in sims]
+    grads = [sim.vjp(sim.rollout(state, u), q_bar=np.ones((3, 19)), v_bar=np.ones((3, 18))) for sim in sims]
     for a, b in zip(*(g[:3] for g in grads), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(a).max())
 

@@ -24,7 +24,7 @@ def inputs(batch, steps, seed=0):
 
 def run(sim, state, u):
     traj = sim.rollout(state, u)
-    grad = sim.vjp(traj, np.cos(traj.q), np.sin(traj.v))
+    grad = sim.vjp(traj, q_bar=np.cos(traj.q), v_bar=np.sin(traj.v))
     return [traj.q, traj.v, grad.q0, grad.v0, grad.u], grad.params.flat
 
 

@@ -72,7 +72,7 @@ def test_a_hundred_steps():
     u, rng, model = u[:100], np.random.default_rng(0), sim.model
     traj = sim.rollout(state, u)
     q_bar, v_bar = rng.normal(size=model.nq), rng.normal(size=model.nv)
-    grad = sim.vjp(traj, q_bar, v_bar)
+    grad = sim.vjp(traj, q_bar=q_bar, v_bar=v_bar)
     assert grad.health.violation == 0
     v_dir, u_dir = rng.normal(size=model.nv), rng.normal(size=u.shape)
 

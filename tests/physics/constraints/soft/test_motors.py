@@ -42,7 +42,7 @@ def test_gradients_in_every_regime(integrator):
     q_bar, v_bar, names = rng.normal(size=4), rng.normal(size=4), ("gain", "force_range", "max_velocity", "gear")
     names += ("control_range", "dof_invweight0", "mass", "damping")
     traj = sim.rollout(POSED, np.array([CONTROL] * 3))
-    grad = sim.vjp(traj, q_bar, v_bar)
+    grad = sim.vjp(traj, q_bar=q_bar, v_bar=v_bar)
 
     def loss(x):
         q, v, u = POSED.q + x[:4], POSED.v + x[4:8], np.array([CONTROL] * 3) + x[8:20].reshape(3, 4)
@@ -77,7 +77,7 @@ def test_every_gain_is_stable(gain, max_force):
     sim = pendulum(gain=gain, max_force=max_force, max_velocity=np.inf)
     traj = sim.rollout(ag.State([2.0], [-5.0]), np.full((400, 1), -1.0))
     assert np.abs(traj.v).max() < 305  # at most from one target to the other in one step
-    grad = sim.vjp(traj, np.ones(1), np.ones(1))
+    grad = sim.vjp(traj, q_bar=np.ones(1), v_bar=np.ones(1))
     assert np.isfinite(grad.u).all()
     if gain > 100 and np.isinf(max_force):
         np.testing.assert_allclose(traj.q[5:], -1.0, atol=1e-3)
@@ -106,7 +106,7 @@ def test_bits_do_not_depend_on_other_lanes(dtype):
 
     def run(pick):
         traj = sim.rollout(ag.State(q[pick], v[pick]), u[pick])
-        grad = sim.vjp(traj, np.cos(traj.q), np.sin(traj.v))
+        grad = sim.vjp(traj, q_bar=np.cos(traj.q), v_bar=np.sin(traj.v))
         return traj.q, traj.v, grad.q0, grad.v0, grad.u
 
     for whole, alone in zip(run(slice(None)), run([2]), strict=True):
@@ -118,7 +118,7 @@ def test_numpy_agrees_with_native():
     found = []
     for sim in sims:
         traj = sim.rollout(POSED, np.array([CONTROL] * 2))
-        grad = sim.vjp(traj, np.ones(4), np.ones(4))
+        grad = sim.vjp(traj, q_bar=np.ones(4), v_bar=np.ones(4))
         found.append([traj.q, traj.v, grad.q0, grad.v0, grad.u, grad.params.gain, grad.params.force_range])
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)

@@ -82,7 +82,7 @@ def test_gradients(cone, tmp_path):
     state, u = ag.State(d.qpos.copy(), d.qvel.copy()), np.zeros((1, model.nu))
     traj = sim.rollout(state, u)
     v_bar, dv, dq = rng.normal(size=(2, model.nv)), rng.normal(size=model.nv), rng.normal(size=model.nv)
-    grad = sim.vjp(traj, np.zeros((2, model.nq)), v_bar)
+    grad = sim.vjp(traj, q_bar=np.zeros((2, model.nq)), v_bar=v_bar)
 
     def loss(q=state.q, v=state.v, params=None):
         q, v, us = (np.broadcast_to(x, (4, x.shape[-1])) for x in (q, v, u[0]))
@@ -119,7 +119,7 @@ def test_gradients_beside_contacts_without_friction(tmp_path):
             ag.State(np.zeros((4, 2)), state.v + x[:, None] * dv), np.zeros((4, 1, 0))
         )
         wanted = slope(lambda x, moved=moved: np.sum(moved(x).v * v_bar, (1, 2)))
-        assert sim.vjp(traj, np.zeros((2, 2)), v_bar).v0 @ dv == pytest.approx(wanted, rel=1e-7)
+        assert sim.vjp(traj, q_bar=np.zeros((2, 2)), v_bar=v_bar).v0 @ dv == pytest.approx(wanted, rel=1e-7)
 
 
 def test_gradients_of_sensors(tmp_path):

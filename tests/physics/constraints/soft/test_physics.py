@@ -132,7 +132,7 @@ def test_a_capsule_stands_upright(law, dtype):
     sim = ag.Simulator(b.build(), law=law, dtype=dtype, dt=2e-3)
     traj = sim.rollout(sim.reset(), steps=200)
     assert np.abs(traj.final.v).max() < 0.05 and abs(traj.final.q[2] - 0.3) < 2e-3
-    assert np.isfinite(sim.vjp(traj, np.ones(7)).v0).all()
+    assert np.isfinite(sim.vjp(traj, q_bar=np.ones(7)).v0).all()
 
 
 def test_line_search_converges_beside_the_apex_of_a_cone():

@@ -22,7 +22,7 @@ def inputs(model, batch, steps, seed=0):
 
 def run(sim, state, u):
     traj = sim.rollout(state, u)
-    grad = sim.vjp(traj, np.cos(traj.q), np.sin(traj.v))
+    grad = sim.vjp(traj, q_bar=np.cos(traj.q), v_bar=np.sin(traj.v))
     return [traj.q, traj.v, traj.violation, grad.q0, grad.v0, grad.u], grad.params.flat
 
 
