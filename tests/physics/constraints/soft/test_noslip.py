@@ -160,3 +160,44 @@ def test_noslip_stops_creep(tmp_path):
         sim = ag.Simulator(ag.load(path))
         crept.append(abs(sim.rollout(sim.reset(), np.zeros((500, 0))).q[-1, 0]))
     assert crept[1] < 0.1 * crept[0]
+
+
+FEW_DOFS = {
+    "hinge": '<joint axis=".3 .2 1" pos=".2 .05 .1"/>',
+    "planar": '<joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><joint axis="0 1 0"/>',
+    "ball": '<joint type="ball" pos=".1 .1 .1"/>',
+}
+
+
+@pytest.mark.parametrize("condim", [3, 4, 6])
+@pytest.mark.parametrize("joints", FEW_DOFS)
+def test_more_directions_of_friction_than_joints(joints, condim):
+    """The matrix of a contact is singular. MuJoCo sets its friction to zero, or leaves it where that raises the cost."""
+    text = f"""<mujoco><option cone="elliptic" noslip_iterations="2"/><worldbody><geom type="plane" size="1 1 1"/>
+    <body pos="0 0 .09">{FEW_DOFS[joints]}<geom type="box" size=".1 .15 .12" condim="{condim}" friction=".7 .02 .01"/></body>
+    </worldbody></mujoco>"""
+    m, model = mujoco.MjModel.from_xml_string(text), ag.load(text)
+    tight(m)
+    d, rng = mujoco.MjData(m), np.random.default_rng(3)
+    d.qvel[:] = rng.normal(size=m.nv)
+    q = tangent.integrate(model, d.qpos.copy(), 0.1 * rng.normal(size=m.nv))
+    d.qpos[:] = q
+    sim = ag.Simulator(model, backend="numpy", law=ag.SoftOptions(iterations=100, noslip=2))
+    state = ag.State(q, d.qvel.copy())
+    traj = sim.rollout(state, steps=1)
+    mujoco.mj_step(m, d)
+    np.testing.assert_allclose(traj.final.v, d.qvel, rtol=1e-9, atol=1e-9)
+    bar = rng.normal(size=model.nv)
+    grad = sim.vjp(traj, v_bar=bar)
+    for k, along in enumerate(np.eye(model.nv)):
+        by_v = slope(lambda h, e=along: sim.step(ag.State(np.tile(q, (4, 1)), state.v + h[:, None] * e)).v @ bar)
+        by_q = slope(
+            lambda h, e=along: (
+                sim.step(
+                    ag.State(tangent.integrate(model, np.tile(q, (4, 1)), h[:, None] * e), np.tile(state.v, (4, 1)))
+                ).v
+                @ bar
+            )
+        )
+        found = grad.v0[k], tangent.to_tangent(model, q, grad.q0)[k]
+        np.testing.assert_allclose(found, (by_v, by_q), rtol=1e-6, atol=1e-6)

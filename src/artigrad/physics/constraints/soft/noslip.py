@@ -48,6 +48,7 @@ from .slip_problem import CONE, FIRST, SCALAR, WIDE_CONE, WIDEST
 from .soft_problem import DRY, FREE_DRY, MULTI_DOF_KINDS, TENDON_DRY
 
 MANY_POINTS = 1e6  # more than all candidate points
+WORSE = 1e-10  # increase of the cost of an update that is undone, MuJoCo's
 LEAST = 1e-15  # lower bounds: inverse inertia of a row, 1/kg, and normal force, N
 
 
@@ -443,18 +444,28 @@ def _update(s: Step, going: Any, tape: Reals, first: Any, n: int) -> Any:
     y = residuals(s, first, count)
     new = solve_cone(s, first, n, old, y).f if n else [solve_row(rows[0], old[0], y[0])]
     change = [select(going, a - b, 0.0) for a, b in zip(new, old, strict=True)]
-    gained: Any = 0.0
+    A = block(s, first, n) if n else [[1.0 / rows[0].inv]]
+    gained = cost_reduction(A, change, y)
+    if n:
+        worse = is_worse(gained)
+        gained, change = select(worse, 0.0, gained), [select(worse, 0.0, x) for x in change]
     for d, (row, f, x) in enumerate(zip(rows, old, change, strict=True)):
         row.f = f + x
         add_scaled(s, problem.sliding, x, row_of(s, problem.slip_W, first + d))
-        gained = gained - x * y[d]
-    if not n:
-        return gained - 0.5 * change[0] * change[0] / rows[0].inv
-    A = block(s, first, n)
-    for i in range(n):
-        for j in range(n):
-            gained = gained - 0.5 * change[i] * A[i][j] * change[j]
     return gained
+
+
+def cost_reduction(A: list[list[Any]], change: list[Any], y: list[Any]) -> Any:
+    """Return by how much a change of forces reduces the cost: -y . x - x . A x/2."""
+    gained: Any = 0.0
+    for x, own, row in zip(change, y, A, strict=True):
+        gained = gained - x * (own + 0.5 * inner(row, change))
+    return gained
+
+
+def is_worse(gained: Any) -> Any:
+    """Return whether an update raises the cost, as one to zero may where A is singular. It is then undone, as in MuJoCo."""
+    return gained < -WORSE
 
 
 def residuals(s: Step, first: Any, count: int) -> list[Any]:

@@ -41,10 +41,12 @@ from .noslip import (
     add_scaled,
     block,
     by_unit,
+    cost_reduction,
     dot_dofs,
     dry_rows,
     friction_contacts,
     friction_directions,
+    is_worse,
     noslip,
     residuals,
     row_of,
@@ -160,18 +162,20 @@ def _cone_vjp(
     f, y = given
     n = len(f)
     rows = [s.constraints.slip[first + d] for d in range(n)]
-    mu, found = [row.mu for row in rows], solve_cone(s, first, n, f, y)
-    bars = in_ellipse_vjp(found, mu, rows[0].bound, f_bar)
+    mu, found, A = [row.mu for row in rows], solve_cone(s, first, n, f, y), block(s, first, n)
+    undone = is_worse(cost_reduction(A, [a - b for a, b in zip(found.f, f, strict=True)], y))
+    passed = [select(undone, bar, 0.0) for bar in f_bar]
+    bars = in_ellipse_vjp(found, mu, rows[0].bound, [select(undone, 0.0, bar) for bar in f_bar])
     rows[0].bound_bar = rows[0].bound_bar + select(ran, bars.r, 0.0)
     for row, bar in zip(rows, bars.mu, strict=True):
         row.mu_bar = row.mu_bar + select(ran, bar, 0.0)
-    x, A = [select(ran, a, 0.0) for a in bars.x], block(s, first, n)
+    x = [select(ran, a, 0.0) for a in bars.x]
     started = []
     for i in range(n):
         total: Any = 0.0
         for j in range(n):
             total = total + A[j][i] * x[j]
-        started.append(total)
+        started.append(total + passed[i])
     return x, started
 
 
