@@ -68,3 +68,18 @@ def test_only_the_table_of_laws_depends_on_a_law():
     )
     own = ("physics/constraints/soft/", "physics/constraints/hard/")
     assert {path for path in found if not path.startswith(own)} == {"physics/constraints/law.py"}
+
+
+def test_named_tests_exist():
+    """`test_...` and `file.py::test_...` in pages and in the changelog."""
+    defined = {
+        name for file in (ROOT / "tests").rglob("*.py") for name in re.findall(r"def (test_\w+)", file.read_text())
+    }
+    files = {file.stem for file in (ROOT / "tests").rglob("test_*.py")}
+    named = {
+        (page.name, name)
+        for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+        for name in re.findall(r"`(?:[\w/]+\.py::)?(test_\w+)(?:\[[^`]*)?`", page.read_text())
+    }
+    assert len(named) > 10
+    assert not [entry for entry in sorted(named) if entry[1] not in defined | files]
