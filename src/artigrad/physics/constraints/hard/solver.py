@@ -214,7 +214,7 @@ def own_contacts(problem: ContactProblem, start: Any, end: Any) -> Any:
 
 
 class Work(NamedTuple):
-    """Work of a robot on a part of an island: sweeps that are left, the cost of an exact solve in sweeps, and its maximum number."""
+    """Work on a part of an island: the sweeps that are left, the cost of an exact solve in sweeps, and how many at most."""
 
     left: carry
     cost: Any
