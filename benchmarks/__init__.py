@@ -1,1 +1,1 @@
-"""Benchmarks: run one as `python -m benchmarks.engine` from the root of the repository."""
+"""Benchmarks. Run one from the root of the repository, as `python -m benchmarks.engine`."""

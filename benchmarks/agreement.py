@@ -1,11 +1,12 @@
-"""Contacts beside MuJoCo's: `python -m benchmarks.agreement [--count N] [--out FOLDER]`.
+"""Agreement of contacts with MuJoCo: `python -m benchmarks.agreement [--count N] [--out FOLDER]`.
 
-Every pair of kinds of shapes in many placements at random (apart, touching, deep; turned at random or nearly aligned). Of those
-in which either finds a contact: the share in which gap, normal and points are the same, to 1e-6 for closed forms, to 1e-4 for
-any two solids. Gap and normal are those of the deepest contact; points are all of them, with their gaps and normals, in any
-order. MuJoCo's search is given more turns and a smaller tolerance than by default, so that this is not what is compared.
-Shapes have a margin, so that those apart count too; capsules on meshes are also tried without, since with one MuJoCo's line of
-a capsule lies elsewhere.
+Every pair of shape types is placed many times at random (separated, touching, deep; rotated at random or nearly aligned).
+Of the placements in which either engine finds a contact, the table has the fraction in which distance, normal and points
+agree, to 1e-6 for closed forms, to 1e-4 for general convex solids. Distance and normal are those of the deepest contact;
+points are compared with their distances and normals, in any order. MuJoCo runs with more iterations and a smaller tolerance
+than by default, so that its convergence has no influence. Shapes have a margin, so that separated shapes count too.
+Capsules on meshes are also compared without a margin, because with one MuJoCo places the contact line of a capsule
+elsewhere.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ column. Distance and normal are those of the deepest contact; points are all of 
 
 
 def both(a: str, b: str, count: int, margin: float = MARGIN) -> list[tuple[Contact, Contact]]:
-    """(ours, MuJoCo's) of each placement in which either finds a contact; half turned at random, half nearly aligned."""
+    """Return (own, MuJoCo) contacts of each placement in which either finds a contact.
+
+    Half of the placements are rotated at random, half nearly aligned.
+    """
     out, one, other = list[tuple[Contact, Contact]](), SHAPES[a], SHAPES[b]
     theirs = Theirs(one, other, margin)
     theirs.m.opt.ccd_iterations, theirs.m.opt.ccd_tolerance = 500, 1e-12
@@ -52,13 +56,13 @@ def both(a: str, b: str, count: int, margin: float = MARGIN) -> list[tuple[Conta
 
 
 def deepest(contact: Contact) -> tuple[float, np.ndarray]:
-    """Its gap and normal."""
+    """Return distance and normal of the deepest contact."""
     k = int(np.argmin(contact.gaps))
     return float(contact.gaps[k]), contact.normals[k]
 
 
 def shares(pairs: list[tuple[Contact, Contact]], tolerance: float) -> tuple[float, float, float]:
-    """Of gaps, normals and points that are the same."""
+    """Return the fractions of equal distances, normals and points."""
     gap = normal = points = 0
     for mine, theirs in pairs:
         if len(mine) and len(theirs):
@@ -70,7 +74,7 @@ def shares(pairs: list[tuple[Contact, Contact]], tolerance: float) -> tuple[floa
 
 
 def line(a: str, b: str, count: int, margin: float = MARGIN) -> list[str]:
-    """A line of the table."""
+    """Return a row of the table."""
     closed = ROUTINES[BY_SHAPES[KIND[SHAPES[a][0]], KIND[SHAPES[b][0]]]].forward is not None or (a, b) == ("box", "box")
     pairs, tolerance = both(a, b, count, margin), 1e-6 if closed else 1e-4
     shallow = [p for p in pairs if min((deepest(c)[0] for c in p if len(c)), default=0.0) > -DEEP]
@@ -81,7 +85,7 @@ def line(a: str, b: str, count: int, margin: float = MARGIN) -> list[str]:
 
 
 def main() -> None:
-    """Compare, print, save."""
+    """Compare, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--count", type=int, default=1000, help="placements of each pair")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of agreement.md")

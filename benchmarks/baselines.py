@@ -144,7 +144,7 @@ WAYS = {"artigrad": ours, "stable-baselines3": theirs, "RLlib": rllib}
 
 
 def main() -> None:
-    """Train in turn, print, save."""
+    """Train in turn, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", choices=list(STEPS), default=None)

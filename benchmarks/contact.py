@@ -1,12 +1,12 @@
-"""How fast constraints are, beside MuJoCo: `python -m benchmarks.contact [--quick] [--out FOLDER]`.
+"""Speed of constraints beside MuJoCo: `python -m benchmarks.contact [--quick] [--out FOLDER]`.
 
-The Laikago on its four feet and the humanoid on its soles (8 points, dry friction and limits in all 29 joints) stand (the
-controls of their keyframes) and stumble (the same, with noise that changes every 50 steps), under both laws. The unit of
-comparison is, for each motion, MuJoCo's fastest solver and cone that stays upright, on one robot. A plate on more and more
-feet shows what redundant contacts cost, and `benchmarks.pairs` what pairs of shapes do. All rows are timed in one run, in
+The Laikago on its four feet and the humanoid on its soles (8 points, dry friction and limits in all 29 joints) stand (under
+the controls of their keyframes) or stumble (with noise added, which changes every 50 steps), under both laws. The reference
+is, for each motion, MuJoCo's fastest solver and cone that stays upright, on one robot. A plate on an increasing number of
+feet measures the cost of redundant contacts, and `benchmarks.pairs` that of shape pairs. All rows are timed in one run, in
 rounds, as in `benchmarks.engine`.
 
-The gradient of a rollout keeps states alone and makes every step again on the backward pass.
+The gradient of a rollout stores states only; the backward pass recomputes every step.
 """
 
 from __future__ import annotations
@@ -35,13 +35,20 @@ from .rows import DT, FLOATS, FORWARD, FULL, GRADIENT, QUICK, Ours, Row, Rows, t
 STEPS, BATCH, BATCH_STEPS, HARD_STEPS = 1000, 64, 100, 100
 HOLD = 50  # steps between changes of the controls
 SOLVERS, CONES = ("Newton", "CG", "PGS"), ("pyramidal", "elliptic")
-MATCHED = 8  # how many of the batch MuJoCo runs too, one after the other
+MATCHED = 8  # batch elements that MuJoCo runs too, one after the other
 FEET = (4, 12, 24, 40)  # of the plate
 JACOBIAN = "Jacobian of a step"
 
 
 class Robot(NamedTuple):
-    """name; how much noise of the controls it stands up to, rad; the height its trunk keeps, m."""
+    """Robot of the benchmark.
+
+    Attributes:
+        name: Name.
+        make: Returns the model.
+        noise: Noise of the controls without falling, rad.
+        height: Minimum height of the trunk while upright, m.
+    """
 
     name: str
     make: Callable[[], ag.Model]
@@ -50,7 +57,7 @@ class Robot(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What is to be reached: one robot (forward, with gradient, of MuJoCo's forward) and a batch on a core, over it."""
+    """Required ratios: one robot (forward, with gradient, of MuJoCo forward) and a batch on one core."""
 
     one: tuple[float, float]
     f64: tuple[float, float]
@@ -66,7 +73,7 @@ TARGETS = {
 
 # -- motions -----------------------------------------------------------------------------------------------------------
 class Motion(NamedTuple):
-    """One robot from its keyframe, and a batch whose robots start at different moments of motions like that."""
+    """One robot from its keyframe, and a batch whose robots begin at different times of such motions."""
 
     name: str
     robot: Robot
@@ -104,7 +111,7 @@ class Motion(NamedTuple):
 
 
 class InMuJoCo:
-    """A robot in MuJoCo with one of its solvers."""
+    """Robot in MuJoCo with one of its solvers."""
 
     def __init__(self, model: ag.Model, solver: str, cone: str):
         self.name = f"MuJoCo, {solver}, {cone}"
@@ -114,7 +121,7 @@ class InMuJoCo:
         self.d.qpos[:], self.d.qvel[:], self.d.qacc_warmstart[:] = q, v, 0.0
 
     def run(self, state: ag.State, u: np.ndarray) -> None:
-        """Each robot in turn, one call of mj_step per change of its controls."""
+        """Simulate each robot in turn, with one call of mj_step per change of its controls."""
         q, v = np.atleast_2d(state.q), np.atleast_2d(state.v)
         for place, speed, controls in zip(q, v, u.reshape(len(q), *u.shape[-2:]), strict=True):
             self.place(place, speed)
@@ -123,7 +130,7 @@ class InMuJoCo:
                 mujoco.mj_step(self.m, self.d, nstep=steps)
 
     def differentiate(self, state: ag.State, u: np.ndarray) -> None:
-        """The Jacobian of one step by forward differences."""
+        """Compute the Jacobian of one step by forward differences."""
         n = 2 * self.m.nv
         A, B = np.zeros((n, n)), np.zeros((n, self.m.nu))
         self.place(*state)
@@ -131,7 +138,7 @@ class InMuJoCo:
         mujoco.mjd_transitionFD(self.m, self.d, 1e-6, False, A, B, None, None)
 
     def positions(self, state: ag.State, u: np.ndarray) -> np.ndarray:
-        """q of one robot after every step."""
+        """Return q of one robot after every step."""
         self.place(*state)
         out = []
         for control in u:
@@ -142,14 +149,14 @@ class InMuJoCo:
 
 
 def stretches(u: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """Controls (T, nu) as (control, for how many steps)."""
+    """Return controls (T, nu) as (control, number of steps for which it is constant)."""
     changes = np.flatnonzero((u[1:] != u[:-1]).any(axis=1)) + 1
     bounds = [0, *changes.tolist(), len(u)]
     return [(u[a], b - a) for a, b in pairwise(bounds)]
 
 
 def plate(feet: int) -> ag.Model:
-    """A body of 20 kg on so many balls of 3 cm, in a grid under it; three would carry it."""
+    """Return a plate of 20 kg on a given number of balls of 3 cm, in a grid under it; three would carry it."""
     b = ag.ModelBuilder(f"plate on {feet}")
     b.add_body("plate", joint="free", mass=20.0, inertia=(0.4, 0.6, 0.9), position=(0.0, 0.0, 0.13))
     across = max(k for k in range(1, feet + 1) if feet % k == 0 and k * k <= feet)
@@ -163,7 +170,7 @@ def plate(feet: int) -> ag.Model:
 
 # -- what is measured --------------------------------------------------------------------------------------------------
 def mujoco_rows(motion: Motion, engines: list[InMuJoCo]) -> list[Row]:
-    """One robot with every solver, and some of the batch, to see that it is no harder; Jacobians by differences."""
+    """Return rows of one robot with every solver, of a part of the batch, and of Jacobians by differences."""
     some = slice(None, None, BATCH // MATCHED)
     inputs = [(motion.start, motion.u), (ag.State(motion.batch.q[some], motion.batch.v[some]), motion.batch_u[some])]
     rows = []
@@ -177,7 +184,7 @@ def mujoco_rows(motion: Motion, engines: list[InMuJoCo]) -> list[Row]:
 
 
 def our_rows(motion: Motion) -> list[Row]:
-    """One robot and a batch, both types; the hard law beside the soft one; a Jacobian."""
+    """Return rows of one robot and a batch, in f64 and f32, under the hard and the soft law, and of a Jacobian."""
     model, prefix, rows = motion.model, f"{motion.name}: ", []
     for dtype in FLOATS:
         for state, u in ((motion.start, motion.u), (motion.batch, motion.batch_u)):
@@ -192,7 +199,7 @@ def our_rows(motion: Motion) -> list[Row]:
 
 
 def plate_rows(feet: int) -> list[Row]:
-    """The plate at rest on its feet: MuJoCo's solvers, both of our laws."""
+    """Return rows of the plate at rest on its feet: MuJoCo's solvers and both laws."""
     model = plate(feet)
     sim = ag.Simulator(model, DT, threads=1)
     rest, u = sim.rollout(sim.reset(), steps=500).final, np.zeros((BATCH_STEPS, 0))
@@ -204,7 +211,7 @@ def plate_rows(feet: int) -> list[Row]:
 
 
 def measure_posture(motions: list[Motion], engines: dict[str, list[InMuJoCo]]) -> list[dict[str, Any]]:
-    """How low the trunk of the one robot comes in every engine, and whether it stays upright."""
+    """Return the smallest height of the trunk in every engine, and whether the robot stays upright."""
     found = []
     for motion in motions:
         runs = {e.name: e.positions(motion.start, motion.u) for e in engines[motion.robot.name]}
@@ -215,7 +222,7 @@ def measure_posture(motions: list[Motion], engines: dict[str, list[InMuJoCo]]) -
 
 
 def measure_solved(motions: list[Motion]) -> list[dict[str, Any]]:
-    """`Trajectory.violation`: the worst residual, and the share of robots without one."""
+    """Return the largest residual (`Trajectory.violation`) and the fraction of robots without one."""
     found: list[dict[str, Any]] = []
     for motion in motions:
         for what, options in {"f64": {}, "f32": {"dtype": "f32"}, "hard law": {"law": "hard"}}.items():
@@ -228,7 +235,7 @@ def measure_solved(motions: list[Motion]) -> list[dict[str, Any]]:
 
 
 def fastest(rows: Rows, prefix: str, engines: list[str], robots: int = 1) -> Row:
-    """The row of MuJoCo's fastest solver among these: what ratios refer to."""
+    """Return the row of MuJoCo's fastest solver, the reference of ratios."""
     if not engines:
         raise RuntimeError(f"MuJoCo falls whatever its solver: {prefix}")
     return min((rows[f"{prefix}: {name}", robots, "f64", 1] for name in engines), key=lambda row: row.median)
@@ -236,7 +243,7 @@ def fastest(rows: Rows, prefix: str, engines: list[str], robots: int = 1) -> Row
 
 # -- the report --------------------------------------------------------------------------------------------------------
 def targets(rows: Rows, motions: list[Motion], units: dict[str, Row], start: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each target with what was reached."""
+    """Return each target with the measured ratio."""
     out = []
     for motion in motions:
         unit, goal = units[motion.name].median, TARGETS[motion.robot.name]
@@ -257,7 +264,7 @@ def targets(rows: Rows, motions: list[Motion], units: dict[str, Row], start: dic
 
 
 def plate_sheet(rows: Rows) -> Sheet:
-    """What redundant contacts cost."""
+    """Return the table of the cost of redundant contacts."""
     lines = []
     names = [InMuJoCo(plate(4), *which).name for which in product(SOLVERS, CONES)]
     for feet in FEET:
@@ -295,7 +302,7 @@ def solved_sheet(solved: list[dict[str, Any]]) -> Sheet:
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="under a minute, rough figures")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of contact.json, .md")

@@ -1,12 +1,11 @@
-"""Everything about the GPU in one go: `python -m benchmarks.cuda [--quick] [--out FOLDER]`.
+"""All checks and times on the GPU: `python -m benchmarks.cuda [--quick] [--out FOLDER]`.
 
 Checks: CUDA against the CPU for all bundled robots, forward and gradients; the same bits in every run, batch size and
 launch shape; PyTorch tensors without a copy; no leaks; two streams. Times: launch shapes, batch sizes, rollouts of 32 steps
-there and back, the start of a fresh process, memory.
+forward and backward, the start of a new process, memory.
 
-Needs an NVIDIA driver, NumPy and llvmlite; PyTorch for the parts that are about it. One line per result. Each part runs in a
-process of its own: one that fails, hangs or breaks the GPU's context says so, and the others go on. The Laikago stands or
-stumbles as in `benchmarks.contact`.
+Needs an NVIDIA driver, NumPy and llvmlite; PyTorch for its own parts. Each result is one line. Each part runs in a separate
+process: the failure of one is reported and the others continue. The Laikago stands or stumbles as in `benchmarks.contact`.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ START = float(os.environ.get("ARTIGRAD_BENCHMARK_START", time.time()))
 
 # -- robots and inputs -------------------------------------------------------------------------------------------------
 def robots() -> dict[str, Callable[[], ag.Model]]:
-    """All bundled robots."""
+    """Return all bundled robots."""
     r = ag.robots
     dh = [(0.3, 0.0, np.pi / 2), (0.0, 0.4, 0.0), (0.0, 0.3, 0.0)]
     return {
@@ -67,7 +66,7 @@ def robots() -> dict[str, Callable[[], ag.Model]]:
 
 
 def inputs(model: ag.Model, batch: int, steps: int, dtype: str, seed: int = 0) -> tuple[ag.State, np.ndarray]:
-    """States around the keyframe, and controls around those that hold it."""
+    """Return states around the keyframe, and controls around those that hold it."""
     rng, kind = np.random.default_rng(seed), FLOATS[dtype]
     q, v = (np.repeat(x[None], batch, 0) for x in model.keyframe())
     v = v + 0.1 * rng.normal(size=v.shape)
@@ -76,7 +75,7 @@ def inputs(model: ag.Model, batch: int, steps: int, dtype: str, seed: int = 0) -
 
 
 def motion(model: ag.Model, name: str, batch: int, steps: int, dtype: str) -> tuple[ag.State, np.ndarray]:
-    """Robots at different moments of standing or stumbling, and what they are told to do next."""
+    """Return robots at different times of standing or stumbling, and their next controls."""
     rng, kind, hold, length, some = np.random.default_rng(0), FLOATS[dtype], 50, 1000, 64
     noise = rng.normal(size=(some, (length + steps) // hold + 1, model.nu))
     size = NOISE[name] * (0.2 if model.name == "humanoid" else 1.0)
@@ -90,12 +89,12 @@ def motion(model: ag.Model, name: str, batch: int, steps: int, dtype: str) -> tu
 
 
 def numpy(x: Any) -> np.ndarray:
-    """Any array, on the host."""
+    """Return an array of any kind on the host."""
     return x.cpu().numpy() if hasattr(x, "cpu") else np.asarray(x)
 
 
 def difference(a: Any, b: Any) -> float:
-    """Largest difference of two arrays, relative to the largest number of each robot (row)."""
+    """Return the largest difference of two arrays, relative to the largest entry of each robot (row)."""
     a, b = np.atleast_2d(numpy(a).astype(float)), np.atleast_2d(numpy(b).astype(float))
     a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
     if a.size == 0:
@@ -106,7 +105,7 @@ def difference(a: Any, b: Any) -> float:
 
 # -- the record --------------------------------------------------------------------------------------------------------
 class Record:
-    """What was found, on the screen and in files."""
+    """Results, printed and written to files."""
 
     def __init__(self, out: Path | None):
         self.out, self.parts = out, dict[str, list[dict[str, Any]]]()
@@ -118,14 +117,14 @@ class Record:
         print(f"[{time.time() - START:6.1f} s] {text}", flush=True)
 
     def add(self, what: str, ok: bool | None = None, **numbers: Any) -> None:
-        """One result; ok is None where nothing is judged."""
+        """Add one result; ok is None if it is not checked."""
         self.parts.setdefault(self.part_name, []).append({"what": what, "ok": ok, **numbers})
         mark = {None: "    ", True: "ok  ", False: "FAIL"}[ok]
         self.say(f"{mark} {self.part_name}: {what}: " + ", ".join(f"{k} {short(v)}" for k, v in numbers.items()))
         self.hand_over()
 
     def part(self, name: str, flags: list[str]) -> None:
-        """Run one part in a process of its own; whatever happens in it, the next one runs too."""
+        """Run one part in a separate process; its failure does not stop the others."""
         left = LIMIT - (time.time() - START)
         if left < 0:
             self.failed[name] = "no time left"
@@ -153,7 +152,7 @@ class Record:
         self.write()
 
     def run(self, name: str, run: Callable[[Record, bool], None], quick: bool, into: Path) -> None:
-        """Run one part here."""
+        """Run one part in this process."""
         self.part_name, self.into = name, into
         try:
             run(self, quick)
@@ -163,7 +162,7 @@ class Record:
         self.hand_over()
 
     def hand_over(self) -> None:
-        """What was found so far, for the process that started this one."""
+        """Write the results so far for the parent process."""
         best = {name: vars(launch) for name, launch in BEST.items()}
         content = {"parts": self.parts, "failed": self.failed, "best": best}
         self.into.write_text(json.dumps(content, default=str))
@@ -215,7 +214,7 @@ def machine() -> dict[str, Any]:
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 def compare(job: tuple[str, str, dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
-    """One robot on both devices, forward and gradients; runs in a process of its own."""
+    """Compare one robot on both devices, forward and gradients; called in a separate process."""
     name, dtype, options, extra = job
     try:
         return _compare(name, dtype, options, extra)
@@ -257,7 +256,7 @@ def _compare(name: str, dtype: str, options: dict[str, Any], extra: dict[str, An
 
 
 def check_agreement(record: Record, quick: bool) -> None:
-    """CUDA against the CPU."""
+    """Compare CUDA with the CPU."""
     hard = {"law": "hard"}
     swept = {"law": ag.HardOptions(solver="gauss_seidel", sweeps=20, gradient="reverse")}
     none: dict[str, Any] = {}
@@ -282,7 +281,7 @@ def check_agreement(record: Record, quick: bool) -> None:
 
 
 def check_bits(record: Record, quick: bool) -> None:
-    """The same robot has the same bits in every run, batch size and launch shape."""
+    """Check that a robot has the same bits in every run, batch size and launch shape."""
     model = ag.robots.laikago()
     sim = ag.Simulator(model, dtype="f32", device="cuda")
     state, u = motion(model, "stumbling", 2000, 8, "f32")
@@ -308,7 +307,7 @@ def check_bits(record: Record, quick: bool) -> None:
 
 
 def check_torch(record: Record, quick: bool) -> None:
-    """Tensors in and out without a copy, on PyTorch's stream; two simulators on two streams."""
+    """Check tensors in and out without a copy, on PyTorch's stream; two simulators on two streams."""
     import torch
 
     model = ag.robots.laikago()
@@ -370,7 +369,7 @@ def check_torch(record: Record, quick: bool) -> None:
 
 
 def check_leaks(record: Record, quick: bool) -> None:
-    """Memory after many launches with random batch sizes."""
+    """Check memory after many launches with random batch sizes."""
     model, device = ag.robots.laikago(), driver.device(0)
     sim = ag.Simulator(model, dtype="f32", device="cuda")
     state, u = motion(model, "standing", 5000, 2, "f32")
@@ -394,7 +393,7 @@ def check_leaks(record: Record, quick: bool) -> None:
 
 # -- times -------------------------------------------------------------------------------------------------------------
 class Timed:
-    """A robot in f32 or f64, forward and there and back, its inputs on the device."""
+    """Robot in f32 or f64, forward and with gradient, with inputs on the device."""
 
     def __init__(
         self, name: str, batch: int, dtype: str = "f32", steps: int = STEPS, robot: str = "laikago", **options: Any
@@ -418,8 +417,10 @@ class Timed:
         self.sim.vjp(self.forward(), q_bar=self.q_bar, v_bar=self.v_bar)
 
     def speed(self, call: Callable[[], Any], rounds: int = 4) -> float:
-        """Million robot-steps per second, the best of some rounds; the clock runs on the device. Short calls are timed
-        several in a row, as a loop would make them: the host prepares one while the device does another."""
+        """Return million robot-steps per second, the best of several rounds, by device time.
+
+        Several short calls are timed together, as in a loop: the host prepares one while the device runs another.
+        """
         call()
         best, calls = float("inf"), max(1, min(8, 2_000_000 // self.work))
         for _ in range(rounds):
@@ -430,7 +431,7 @@ class Timed:
         return self.work * calls / best / 1e3
 
     def functions(self) -> dict[str, str]:
-        """Registers and spilled bytes of the kernels in use."""
+        """Return registers and spilled bytes of the kernels in use."""
         return {
             bound.kernel.name: f"{bound.function.registers} registers {bound.function.spilled} B local "
             f"{bound.staged.chunk / 32 / 1024:.1f} KiB work"
@@ -444,7 +445,7 @@ BEST = {"forward": Cuda(), "gradient": Cuda()} | {
 
 
 def time_shapes(record: Record, quick: bool) -> None:
-    """Which launch shape is fastest."""
+    """Time launch shapes."""
     record.add("default", None, shape=Cuda())
     for batch in (SMALL,) if quick else (BIG, SMALL):
         timed, tried = Timed("stumbling", batch), list[tuple[str, Cuda, float]]()
@@ -481,7 +482,7 @@ def time_shapes(record: Record, quick: bool) -> None:
 
 
 def time_batches(record: Record, quick: bool) -> None:
-    """Speed against batch size, at the default shape and at the best found."""
+    """Time batch sizes, with the default launch shape and with the fastest."""
     for name in ("stumbling", "standing"):
         for batch in (1024, SMALL) if quick else (1024, SMALL, 16384, BIG, 262144):
             if name == "standing" and batch not in (SMALL, BIG):
@@ -504,7 +505,7 @@ def time_batches(record: Record, quick: bool) -> None:
 
 
 def time_others(record: Record, quick: bool) -> None:
-    """f64, single steps, sweeps alone."""
+    """Time f64, single steps, and sweeps."""
     batch = SMALL if quick else BIG
     timed = Timed("stumbling", batch, "f64")
     for what in ("forward", "gradient"):
@@ -520,7 +521,7 @@ def time_others(record: Record, quick: bool) -> None:
 
 
 def time_humanoid(record: Record, quick: bool) -> None:
-    """35 degrees of freedom on 8 points, dry friction and limits in all joints."""
+    """Time the humanoid: 35 degrees of freedom on 8 points, dry friction and limits in all joints."""
     for name in ("standing", "stumbling"):
         for batch in (SMALL,) if quick else (SMALL, BIG):
             timed = Timed(name, batch, robot="humanoid")
@@ -532,7 +533,7 @@ def time_humanoid(record: Record, quick: bool) -> None:
 
 
 def time_memory(record: Record, quick: bool) -> None:
-    """Memory at its peak, beyond states and controls of all steps; PyTorch counts."""
+    """Measure peak memory beyond states and controls of all steps, as counted by PyTorch."""
     import torch
 
     model, batch = ag.robots.laikago(), SMALL if quick else BIG
@@ -576,7 +577,7 @@ print(end - imported, imported - begin, opened - imported, forward - opened, end
 
 
 def time_start(record: Record, quick: bool) -> None:
-    """From Simulator(device="cuda") in a fresh process to the first gradient."""
+    """Time from Simulator(device="cuda") in a new process to the first gradient."""
     for effort in (2,) if quick else (2, 0):
         with tempfile.TemporaryDirectory() as folder:
             env = os.environ | {"ARTIGRAD_CACHE": folder, "CUDA_CACHE_DISABLE": "1"}

@@ -1,7 +1,7 @@
-"""How fast the engine is, beside MuJoCo and Pinocchio: `python -m benchmarks.engine [--quick] [--out FOLDER]`.
+"""Speed of the engine beside MuJoCo and Pinocchio: `python -m benchmarks.engine [--quick] [--out FOLDER]`.
 
-All rows are timed in one run, in rounds: each round times every row once, so that whatever else the machine does falls
-on all of them. Figures are medians over the rounds; ratios are ratios of medians.
+All rows are timed in one run, in rounds: each round times every row once, so that other load affects all of them. Figures
+are medians over the rounds; ratios are ratios of medians.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .rows import DT, FULL, QUICK, Ours, Scale, chain_rows, factor_rows, our_row
 
 
 def measure_memory(model: ag.Model, scale: Scale, progress: Progress) -> dict[str, Any]:
-    """Bytes of a stored step, the cost of fresh memory, and a gradient over very many steps."""
+    """Measure bytes of a stored step, the cost of new memory, and a gradient over many steps."""
     task = progress.add_task("memory", total=2)
     sim = ag.Simulator(model, DT)
     traj = sim.rollout(sim.reset(), steps=99)
@@ -35,7 +35,7 @@ def measure_memory(model: ag.Model, scale: Scale, progress: Progress) -> dict[st
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="under 30 seconds, rough figures")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of engine.json, engine.md")

@@ -1,9 +1,9 @@
 """Environment steps per second beside Gymnasium's MuJoCo: `python -m benchmarks.envs [--quick] [--out FOLDER]`.
 
-Ant and Hopper with random actions, the same observations and rewards, episodes that end and start anew. Gymnasium's are
-vectorised in all its ways; the unit of comparison is the fastest per core. Ours use one
-thread. All rows are timed in one run, in rounds, as in `benchmarks.engine`, but in seconds of the core that they ran on,
-which other work on the machine hardly changes; processes of their own in seconds that passed, times their number.
+Ant and Hopper with random actions, the same observations and rewards, and automatic resets. Gymnasium's environments are
+vectorized in all available ways; the reference is the fastest per core. artigrad uses one thread. All rows are timed in one
+run, in rounds, as in `benchmarks.engine`, but in CPU seconds, which depend little on other load; rows with several
+processes in wall-clock seconds times the number of processes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TASKS = {"Ant": 5, "Hopper": 4}  # steps of the simulator in one of the environm
 
 
 def row(name: str, env: Any, robots: int, cores: int, dtype: str) -> Row:
-    """A step of a vectorised environment with random actions."""
+    """Return the row of a step of a vectorized environment with random actions."""
     rng = np.random.default_rng(0)
     actions = rng.uniform(-1, 1, (64, *env.action_space.shape)).astype(env.action_space.dtype)
     turn = iter(range(1 << 60))
@@ -52,7 +52,7 @@ def row(name: str, env: Any, robots: int, cores: int, dtype: str) -> Row:
 
 
 def rows_of(task: str) -> list[Row]:
-    """Gymnasium's environments, then ours."""
+    """Return rows of Gymnasium's environments, then of artigrad's."""
     name = THEIRS[task]
     rows = []
     for how, (mode, robots, cores) in MODES.items():
@@ -67,7 +67,7 @@ def rows_of(task: str) -> list[Row]:
 
 
 def gradient_rows(task: str, steps: int = 8) -> list[Row]:
-    """Steps of the differentiable environment, alone and with gradients of all rewards with respect to all actions."""
+    """Return rows of the differentiable environment, without and with gradients of all rewards with respect to all actions."""
     env = DifferentiableEnv(task, MANY[0], threads=1, clip=100.0)
     env.reset()
     actions = 2.0 * torch.rand(steps, MANY[0], env.action_size, generator=torch.Generator().manual_seed(0)) - 1.0
@@ -90,13 +90,13 @@ def gradient_rows(task: str, steps: int = 8) -> list[Row]:
 
 
 def slower(rows: list[Row], task: str) -> float:
-    """How many times as long a step takes with its gradient."""
+    """Return the ratio of the time of a step with gradient to that without."""
     alone, both = (next(r.median for r in rows if r.name == f"{task}: artigrad, a step in PyTorch{x}") for x in WAYS)
     return both / alone
 
 
 def per_core(row: Row) -> float:
-    """Environment steps per second and core."""
+    """Return environment steps per second and core."""
     return 1e6 / (row.median * row.threads)
 
 
@@ -116,7 +116,7 @@ def sheet(rows: list[Row]) -> Sheet:
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="rough figures")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of envs.json, envs.md")

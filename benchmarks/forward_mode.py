@@ -1,7 +1,7 @@
-"""Forward mode and products with Hessians beside what else gives them: `python -m benchmarks.forward_mode`.
+"""Forward mode and Hessian-vector products beside alternatives: `python -m benchmarks.forward_mode`.
 
-jvp along one direction beside a rollout, its gradient, and the Jacobians of all its steps; hvp beside central differences of
-the gradient, with the error of those.
+jvp along one direction beside a rollout, its gradient, and the Jacobians of all its steps; hvp beside central differences
+of the gradient, with their error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STEPS, TRIES = 100, 15
 
 
 def best(call: Callable[[], Any]) -> float:
-    """The shortest of a few runs, in ms."""
+    """Return the shortest of several runs, ms."""
     call()
     times = []
     for _ in range(TRIES):

@@ -1,11 +1,10 @@
-"""What PyTorch and JAX add to the native calls: `python -m benchmarks.frameworks [--quick] [--out FOLDER]`.
+"""Overhead of PyTorch and JAX over native calls: `python -m benchmarks.frameworks [--quick] [--out FOLDER]`.
 
-Times of a step and of a rollout of 256 Laikagos on their feet, one thread, beside the same call of the Simulator, timed
-in rounds as in `benchmarks.engine`, in seconds of the core. Native code is up to 7 % faster or slower by where on the
-stack it is called from, which a framework changes; ratios of rollouts contain that. A network in the loop, inside the
-kernel and outside. Peak memory of a long gradient
-beside that of the same physics in plain PyTorch (`benchmarks.plain_torch`), and of a policy in the loop, each in a
-process of its own.
+Times of a step and of a rollout of 256 standing Laikagos, one thread, beside the same call of the Simulator, timed in
+rounds as in `benchmarks.engine`, in CPU seconds. Native code is up to 7 % faster or slower by its stack address, which a
+framework changes; ratios of rollouts contain that. A network in the loop, inside the kernel and outside. Peak memory of a
+long gradient beside that of the same physics in plain PyTorch (`benchmarks.plain_torch`), and of a policy in the loop, each
+in a separate process.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ INSIDE, OUTSIDE = "inside the kernel", "outside"
 
 
 def framework_rows() -> list[Row]:
-    """A step and a rollout, forward and with the gradient of the controls, by each interface."""
+    """Return rows of a step and a rollout, forward and with the gradient of the controls, by each interface."""
     model = ag.robots.laikago()
     sim = ag.Simulator(model, DT, threads=1)
     rng = np.random.default_rng(0)
@@ -59,7 +58,7 @@ def framework_rows() -> list[Row]:
 
 
 class Inputs(NamedTuple):
-    """States, controls and the cotangents of what is to come out."""
+    """States, controls and cotangents of the outputs."""
 
     state: ag.State
     u: np.ndarray
@@ -100,7 +99,7 @@ def _rollout_calls(sim: ag.Simulator, given: Inputs) -> Calls:
 
 
 def _framework_calls(sim: ag.Simulator, given: Inputs, in_torch: Callable, in_jax: Callable) -> Calls:
-    """The same in PyTorch and in JAX."""
+    """Return the calls of PyTorch and JAX."""
     q, v, u, bars = given.to(torch.tensor)
     place, speed, push, push_bars = given.to(jnp.asarray)
     u.requires_grad_()
@@ -119,8 +118,7 @@ def _framework_calls(sim: ag.Simulator, given: Inputs, in_torch: Callable, in_ja
 
 
 def loop_rows() -> list[Row]:
-    """A network in the loop of Laikagos, 64 steps: inside the kernel and outside, forward and with the gradient of its weights;
-    and 100 steps of JAX one by one in a scan."""
+    """Return rows of a network in the loop of Laikagos, 64 steps: inside the kernel and outside, forward and with gradient."""
     model, rows = ag.robots.laikago(), []
     sim = ag.Simulator(model, DT, threads=1, dtype="f32")
     for robots in (1, ROBOTS):
@@ -145,7 +143,7 @@ def loop_rows() -> list[Row]:
 
 
 def scan_rows() -> list[Row]:
-    """100 steps of one robot: a native rollout, and a scan of steps in JAX."""
+    """Return rows of 100 steps of one robot: a native rollout, and a scan of steps in JAX."""
     model = ag.robots.laikago()
     sim = ag.Simulator(model, DT, threads=1)
     state, u = sim.reset(), np.tile(model.keyframe_control(), (STEPS, 1))
@@ -231,7 +229,7 @@ def targets(rows: list[Row], loops: list[Row], memory: dict[str, Any]) -> list[d
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="rough figures")
     parser.add_argument(

@@ -1,11 +1,11 @@
 """PyTorch and JAX on the GPU: `python -m benchmarks.gpu_frameworks [--quick] [--out FOLDER]`.
 
-Checks: every function of `artigrad.torch` on CUDA tensors against the same on the CPU, forward and gradients; a recorded loop
-against one that is not. Times, f32: a rollout beside the native call; a policy of 256 x 256 in the loop of Laikagos, in
-Python and recorded; a training loop on ants (32 steps, backward, Adam) beside the CPU's cores. Memory: 1000 steps of 4096
-robots under a policy of a million weights, and back. JAX: `benchmarks.gpu_jax`.
+Checks: every function of `artigrad.torch` on CUDA tensors against the CPU, forward and gradients; a recorded loop against
+the loop in Python. Times, f32: a rollout beside the native call; a policy of 256 x 256 in the loop of Laikagos, in Python
+and recorded; a training loop on ants (32 steps, backward, Adam) beside the cores of the CPU. Memory: 1000 steps of 4096
+robots under a policy of a million weights, with gradient. JAX: `benchmarks.gpu_jax`.
 
-Needs an NVIDIA driver, PyTorch and JAX for CUDA. A part that fails says so, and the others go on.
+Needs an NVIDIA driver, and PyTorch and JAX for CUDA. The failure of a part is reported, and the others continue.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TARGETS = {4096: 6.5, 32768: 16.0}  # million robot-steps/s, forward and backwar
 
 
 class Policy(nn.Module):
-    """Targets of servos, or torques, from the state, by hidden layers of tanh."""
+    """Network from the state to servo targets or torques, with hidden layers of tanh."""
 
     def __init__(self, model: ag.Model, *widths: int):
         super().__init__()
@@ -53,13 +53,13 @@ class Policy(nn.Module):
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 def tensors(model: ag.Model, dtype: str, device: str) -> dict[str, torch.Tensor]:
-    """What all functions read, on a device."""
+    """Return the inputs of all functions on a device."""
     given = inputs(model, dtype)
     return {k: torch.tensor(x, dtype=REALS[dtype], device=device).requires_grad_() for k, x in given.items()}
 
 
 def apart(found: Any, expected: Any) -> float:
-    """The largest difference, as a part of the largest number of its array."""
+    """Return the largest difference, relative to the largest entry of the array."""
     worst = 0.0
     for a, b in zip(found, expected, strict=True):
         if (a is None) != (b is None):
@@ -92,7 +92,7 @@ def check_functions(quick: bool) -> list[Result]:
 
 
 def check_recorded(quick: bool) -> list[Result]:
-    """The same loop in Python and recorded, twice, weights changed between."""
+    """Compare the loop in Python with the recorded one, twice, with other weights the second time."""
     model = ag.robots.laikago()
     sim, policy = ag.Simulator(model, device="cuda", dtype="f32"), Policy(model, 64).cuda()
     recorded, worst = (
@@ -126,7 +126,7 @@ def _start(sim: ag.Simulator, batch: int) -> ag.State:
 
 
 def seconds(call: Callable[[], Any], rounds: int) -> float:
-    """Of one call, by the clock, after two to warm up."""
+    """Return the wall-clock time of one call, after two calls to warm up."""
     for _ in range(2):
         call()
     torch.cuda.synchronize()
@@ -138,7 +138,7 @@ def seconds(call: Callable[[], Any], rounds: int) -> float:
 
 
 def time_rollouts(quick: bool) -> list[Result]:
-    """100 steps, forward and with the gradient of the controls, beside the native calls, in turns."""
+    """Time 100 steps, forward and with the gradient of the controls, interleaved with native calls."""
     model, out = ag.robots.laikago(), []
     sim = ag.Simulator(model, device="cuda", dtype="f32")
     for batch in (4096, 32768):
@@ -169,7 +169,7 @@ def time_rollouts(quick: bool) -> list[Result]:
 
 
 def time_loops(quick: bool) -> list[Result]:
-    """A policy of 256 x 256 in the loop, 32 steps."""
+    """Time a policy of 256 x 256 in the loop, 32 steps."""
     model, out = ag.robots.laikago(), []
     sim = ag.Simulator(model, device="cuda", dtype="f32")
     for batch, target in TARGETS.items():
@@ -195,7 +195,7 @@ def time_loops(quick: bool) -> list[Result]:
 
 
 def time_training(quick: bool) -> list[Result]:
-    """Rollouts of 32 steps, backward, Adam, on 4096 ants: the GPU beside this machine's cores."""
+    """Time rollouts of 32 steps, backward and Adam on 4096 ants: the GPU beside the cores of this machine."""
     model, rates = ag.robots.ant(), {}
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     for device in ("cuda", "cpu"):
@@ -242,7 +242,7 @@ PARTS = (check_functions, check_recorded, time_rollouts, time_loops, time_traini
 
 
 def main() -> None:
-    """Run all parts, print a line for each figure, save them."""
+    """Run all parts, print a line for each result, and save them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="rough figures")
     parser.add_argument("--only", nargs="*", default=[part.__name__ for part in PARTS], help="names of parts")

@@ -1,4 +1,4 @@
-"""The parts of `benchmarks.gpu_frameworks` that are about JAX: checks against the CPU, and times beside the native call."""
+"""JAX on the GPU, for `benchmarks.gpu_frameworks`: checks against the CPU, and times beside the native call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 import artigrad as ag
 
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch is to have room too
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leaves memory for PyTorch
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ jax.config.update("jax_enable_x64", True)
 
 
 def calls(family: Any, model: ag.Model) -> dict[str, Callable[[Any, dict[str, Any]], Any]]:
-    """Each function of `artigrad.torch` or `artigrad.jax`, of all its inputs."""
+    """Return each function of `artigrad.torch` or `artigrad.jax`, as a function of all its inputs."""
 
     def params(x: dict[str, Any]) -> dict[str, Any]:
         return {"mass": x["mass"]}
@@ -46,7 +46,7 @@ def calls(family: Any, model: ag.Model) -> dict[str, Callable[[Any, dict[str, An
 
 
 def inputs(model: ag.Model, dtype: str, batch: int = 64) -> dict[str, np.ndarray]:
-    """Robots around their keyframe, which move and are pushed."""
+    """Return states around the keyframe with velocities, controls and wrenches."""
     rng = np.random.default_rng(SEED)
     q, v = (np.repeat(x[None], batch, 0) for x in model.keyframe())
     x = {
@@ -62,7 +62,7 @@ def inputs(model: ag.Model, dtype: str, batch: int = 64) -> dict[str, np.ndarray
 
 
 def apart(found: Any, expected: Any) -> float:
-    """The largest difference, as a part of the largest number of its array."""
+    """Return the largest difference, relative to the largest entry of the array."""
     worst = 0.0
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         scale = max(1.0, float(np.abs(b).max(initial=0.0)))
@@ -71,7 +71,7 @@ def apart(found: Any, expected: Any) -> float:
 
 
 def check_jax(quick: bool) -> list[Result]:
-    """Every function on the GPU against the same on the CPU, forward and back."""
+    """Compare every function on the GPU with the CPU, forward and backward."""
     out = []
     for name, dtypes in {"laikago": ("f64", "f32"), "hopper": ("f64",), "cartpole": ("f32",)}.items():
         model = getattr(ag.robots, name)()
@@ -97,7 +97,7 @@ def check_jax(quick: bool) -> list[Result]:
 
 
 def seconds(call: Callable[[], Any], wait: Callable[[], Any], rounds: int) -> float:
-    """Of one call, by the clock, after one to warm up."""
+    """Return the wall-clock time of one call, after one call to warm up."""
     call()
     wait()
     start = time.perf_counter()
@@ -108,7 +108,7 @@ def seconds(call: Callable[[], Any], wait: Callable[[], Any], rounds: int) -> fl
 
 
 def time_jax(quick: bool) -> list[Result]:
-    """100 steps, forward and with the gradient of the controls, beside the native calls, in turns; and steps in a scan."""
+    """Time 100 steps, forward and with the gradient of the controls, interleaved with native calls; and a scan of steps."""
     model, out = ag.robots.laikago(), []
     sim = ag.Simulator(model, device="cuda", dtype="f32")
     for batch in (4096, 32768):

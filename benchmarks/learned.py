@@ -1,8 +1,8 @@
-"""What trained policies are worth: `python -m benchmarks.learned [--results FOLDER] [--episodes N]`.
+"""Quality of trained policies: `python -m benchmarks.learned [--results FOLDER] [--episodes N]`.
 
-Reads what `benchmarks.learn` left (learn-SUITE.json, policies-SUITE.zip), plays the best policy of each task in
+Reads the results of `benchmarks.learn` (learn-SUITE.json, policies-SUITE.zip), and runs the best policy of each task in
 artigrad and in Gymnasium's MuJoCo environment, those of the pendulum also at a tenth of the time step, and those of the
-Laikago in MuJoCo, and writes learn.md, learn.json and figures into benchmarks/results.
+Laikago in MuJoCo. Writes learn.md, learn.json and figures to benchmarks/results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAPER = (0.49, 1.93, 4.28, 7.81, 12.31, 17.78, 24.34)  # Qiao et al. (2021), tab
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """All trainings: their job and curve, and where their policy lies."""
+    """Return all trainings: job, learning curve, and path of the policy."""
     place, found = Path(tempfile.mkdtemp()), []
     for file in sorted(folder.glob("learn-*.json")):
         suite = file.stem.removeprefix("learn-")
@@ -46,17 +46,17 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def best_score(run: dict[str, Any]) -> float:
-    """The best mean return of whole episodes without noise, of all the times the policy was tried."""
+    """Return the best mean return of whole episodes without noise over all evaluations."""
     return max(score for _, _, score in run["tries"])
 
 
 def steps_to(run: dict[str, Any], wanted: float) -> float:
-    """Steps of the environment after which a try first was so good."""
+    """Return the environment steps at the first evaluation with a given return."""
     return next((steps for steps, _, score in run["tries"] if score >= wanted), float("inf"))
 
 
 def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
-    """Policies of each robot and algorithm, all seeds, here and in Gymnasium."""
+    """Evaluate the policies of each robot and algorithm, all seeds, in artigrad and in Gymnasium."""
     lines = []
     for task, algorithm in itertools.product(GYM, ("shac", "ppo")):
         mine = [r for r in runs if (r["job"]["task"], r["job"]["algorithm"]) == (task, algorithm)]
@@ -77,13 +77,13 @@ def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
 
 
 def spread(values: Iterable[float]) -> str:
-    """The median, the least and the largest."""
+    """Return median, minimum and maximum."""
     values = list(values)
     return f"{np.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
 
 
 def economy(runs: list[dict[str, Any]]) -> Sheet:
-    """Steps that SHAC and PPO need for nine tenths of what PPO comes to, medians over seeds."""
+    """Return the steps that SHAC and PPO need for 90 % of the final return of PPO, medians over seeds."""
     lines = []
     for task in GYM:
         groups = defaultdict(list)
@@ -103,7 +103,7 @@ def economy(runs: list[dict[str, Any]]) -> Sheet:
 
 @torch.no_grad()
 def finer(path: Path, substeps: int) -> float:
-    """The return of a pendulum's policy with smaller steps of the simulator."""
+    """Return the return of a pendulum policy with smaller time steps."""
     player = Player(path)
     env = DifferentiableEnv("PendulumReach", 1, dtype="f64", threads=1, **player.options, substeps=substeps)
     observation, total = env.reset(), 0.0
@@ -117,8 +117,7 @@ def finer(path: Path, substeps: int) -> float:
 
 
 def table_4(runs: list[dict[str, Any]]) -> Sheet:
-    """Medians and quartiles over seeds: the best of all the times that a policy was tried, the last, and the best policy at a
-    tenth of the published step."""
+    """Return medians and quartiles over seeds: best and last evaluation, and the best policy at a tenth of the time step."""
     groups: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for r in runs:
         if r["job"]["task"] == "PendulumReach":
@@ -149,15 +148,17 @@ def table_4(runs: list[dict[str, Any]]) -> Sheet:
 
 
 def smooth(run: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Steps, and means of the tries there and the two times before: single ones jump by a thousand where one robot of four
-    falls."""
+    """Return steps, and means over each evaluation and the two before it.
+
+    Single evaluations change by a thousand if one robot of four falls.
+    """
     steps = np.unique([step for step, _, _ in run["tries"]])
     tries = np.array([np.mean([score for at, _, score in run["tries"] if at == step]) for step in steps])
     return steps, np.array([tries[max(0, k - 2) : k + 1].mean() for k in range(len(tries))])
 
 
 def first_above(steps: np.ndarray, curve: np.ndarray, goal: float) -> str:
-    """Where a curve first comes to a goal, along straight lines between tries."""
+    """Return the steps at which a curve first reaches a value, by linear interpolation between evaluations."""
     above = np.flatnonzero(curve >= goal)
     if not len(above):
         return "never"
@@ -167,7 +168,7 @@ def first_above(steps: np.ndarray, curve: np.ndarray, goal: float) -> str:
 
 
 def figure_5(runs: list[dict[str, Any]]) -> Sheet:
-    """Returns of ants over steps, medians over seeds, and when each first is where MBPO is at the end."""
+    """Return the returns of ants over steps, medians over seeds, and the steps to the final return of MBPO."""
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for r in runs:
         if r["suite"] == "figure-5":
@@ -192,7 +193,7 @@ def figure_5(runs: list[dict[str, Any]]) -> Sheet:
 
 
 def walking(runs: list[dict[str, Any]]) -> Sheet:
-    """Mean speeds over 10 s of Laikagos that are told 0.5 and 1.0 m/s."""
+    """Return mean speeds over 10 s of Laikagos with commands of 0.5 and 1.0 m/s."""
     lines = []
     for r in runs:
         if r["job"]["task"] == "Laikago":
@@ -241,7 +242,7 @@ def in_mujoco(player: Player, goal: float) -> float:
 
 
 def figure(runs: list[dict[str, Any]], file: Path) -> None:
-    """Returns over steps and over seconds."""
+    """Plot returns over steps and over seconds."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -271,7 +272,7 @@ def figure(runs: list[dict[str, Any]], file: Path) -> None:
 
 
 def figure_of_samples(runs: list[dict[str, Any]], file: Path) -> None:
-    """Figure 5: ants over few steps, medians over seeds, and between their quartiles."""
+    """Plot figure 5: ants over few steps, medians and quartiles over seeds."""
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(6, 4))
@@ -293,7 +294,7 @@ def figure_of_samples(runs: list[dict[str, Any]], file: Path) -> None:
 
 
 def main() -> None:
-    """Play, print, save."""
+    """Evaluate, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--episodes", type=int, default=20)

@@ -1,10 +1,10 @@
-"""What pairs of shapes cost: `python -m benchmarks.pairs [--quick] [--out FOLDER]`; also a part of `benchmarks.contact`.
+"""Cost of shape pairs: `python -m benchmarks.pairs [--quick] [--out FOLDER]`; also a part of `benchmarks.contact`.
 
-Many candidates of which few touch; boxes on boxes, meshes on meshes.
+Many candidate pairs of which few touch; boxes on boxes; meshes on meshes.
 
-The crowd is a plate on four balls that carries shapes past others that stand far away; the same plate without them has the four
-contacts alone. Blocks rest on blocks that are fixed, a step is their collision and the constraints that follow from it; meshes
-are cubes of 8 corners, drums of 128 and stones of 400.
+The crowd is a plate on four balls with many other shapes that do not touch; the same plate without them has the same four
+contacts. Blocks rest on fixed blocks, so that a step is their collision and the constraints. Meshes are cubes of 8
+vertices, drums of 128 and stones of 400.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BLOCKS = 4
 
 
 def crowd(others: bool) -> ag.Model:
-    """A plate on four balls; with `others` also capsules on it and boxes that stand beside it, none of which touch."""
+    """Return a plate on four balls; with `others` also capsules on it and boxes beside it, none of which touch."""
     b = ag.ModelBuilder("crowd" if others else "four feet")
     b.add_body("plate", joint="free", mass=20.0, inertia=(0.4, 0.6, 0.9), position=(0.0, 0.0, 0.13))
     for x in (-0.4, 0.4):
@@ -51,14 +51,14 @@ def cube(half: float) -> np.ndarray:
 
 
 def drum(half: float) -> np.ndarray:
-    """A bevelled prism of 128 corners, which stands on a face of 32."""
+    """Return a beveled prism of 128 vertices, which stands on a face of 32."""
     t = np.arange(32) * (2 * np.pi / 32)
     rings = ((0.85, -1.0), (1.0, -0.85), (1.0, 0.85), (0.85, 1.0))
     return half * np.concatenate([np.stack([r * np.cos(t), r * np.sin(t), z + 0 * t], 1) for r, z in rings])
 
 
 def stone(half: float) -> np.ndarray:
-    """400 corners on an ellipsoid, at random."""
+    """Return 400 random vertices on an ellipsoid."""
     p = np.random.default_rng(0).normal(size=(400, 3))
     return half * p / np.linalg.norm(p, axis=1, keepdims=True) * (1.0, 0.9, 0.7)
 
@@ -67,7 +67,7 @@ SOLIDS: dict[str, Callable[[float], np.ndarray]] = {"mesh": cube, "drum": drum, 
 
 
 def blocks(upper: str, lower: str, height: float = 0.299) -> ag.Model:
-    """Blocks at rest on larger ones, each on its own; turned a little, so that no edges are parallel."""
+    """Return blocks at rest, each on its own larger block, rotated slightly so that no edges are parallel."""
     b = ag.ModelBuilder(f"{upper} on {lower}")
     for k in range(BLOCKS):
         mask = {"group": 1 << k, "touches": 1 << k}
@@ -105,7 +105,7 @@ def _in_mujoco(m: mujoco.MjModel, d: mujoco.MjData, q: np.ndarray) -> None:
 
 
 def pair_rows() -> list[Row]:
-    """Of each model at rest: MuJoCo (Newton), one robot, packs of both types."""
+    """Return rows of each model at rest: MuJoCo (Newton), one robot, and batches in f64 and f32."""
     rows = []
     for name, make in MODELS.items():
         model = make()
@@ -135,7 +135,7 @@ def pair_sheet(rows: Rows) -> Sheet:
 
 
 def pair_targets(rows: Rows) -> list[dict[str, Any]]:
-    """Candidates that do not touch, and contacts of boxes and meshes, beside MuJoCo."""
+    """Return targets for candidates that do not touch, and for contacts of boxes and meshes, beside MuJoCo."""
     out = []
     for robots, dtype in ((1, "f64"), (BATCH, "f64"), (BATCH, "f32")):
         ratio = _us(rows, "crowd", robots, dtype) / _us(rows, "four feet", robots, dtype)
@@ -149,7 +149,7 @@ def pair_targets(rows: Rows) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="rough figures")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of pairs.json, .md")

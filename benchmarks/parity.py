@@ -1,11 +1,11 @@
-"""One step of ours beside one of MuJoCo's, from the same state: `python -m benchmarks.parity [--states N] [--out FOLDER]`.
+"""Single steps of artigrad and MuJoCo from the same state: `python -m benchmarks.parity [--states N] [--out FOLDER]`.
 
-Robots of files and of ours, a hand, loops: for both cones and all four integrators, N states along motions of MuJoCo, dropped,
-driven by random controls, jammed into the floor. MuJoCo runs to the last digit (Newton, no tolerance; so does its collision of
-solids). Reported: the largest difference of velocities after the step, relative to the largest change of velocity in it, of
-positions, and of the summed sizes of contact forces, relative to the larger of weight and sum. An unsolved step is infinitely
-far. It uses all cores. States where axes of capsules cross exactly, so that rounding decides a normal, are left out and not
-counted.
+Robots from files, bundled robots, a hand and loops; for both cones and all four integrators, N states along MuJoCo
+trajectories: dropped, driven by random controls, pushed into the floor. MuJoCo runs to full precision (Newton without
+tolerance; convex collision likewise). The table has the largest difference of velocities after the step, relative to the
+largest change of velocity in it; of positions; and of the sum of contact force magnitudes, relative to the larger of weight
+and sum. An unsolved step counts as infinite. It uses all cores. States in which axes of capsules intersect exactly, where
+rounding decides a normal, are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SUITE = ("humanoid", "walker", "quadruped", "cheetah", "hopper")
 
 
 def tight(m: mujoco.MjModel) -> mujoco.MjModel:
-    """MuJoCo's Newton to the last digit, and its collision of solids: as they are, normals deep inside are off by 0.15."""
+    """Set MuJoCo's Newton and convex collision to full precision: with defaults, normals in deep overlap differ by 0.15."""
     m.opt.tolerance, m.opt.iterations, m.opt.solver = 0.0, 60, mujoco.mjtSolver.mjSOL_NEWTON
     m.opt.ls_iterations, m.opt.ls_tolerance = 200, 1e-15
     m.opt.ccd_iterations, m.opt.ccd_tolerance = 200, 1e-12
@@ -50,7 +50,7 @@ def tight(m: mujoco.MjModel) -> mujoco.MjModel:
 
 
 class Beside:
-    """One robot in both engines: states along motions of MuJoCo, and how far one step of ours is from one of its."""
+    """Robot in both engines: states along MuJoCo trajectories, and differences after one step."""
 
     def __init__(self, sim: ag.Simulator, m: mujoco.MjModel):
         self.sim, self.m, self.d = sim, m, mujoco.MjData(m)
@@ -58,7 +58,7 @@ class Beside:
     def states(
         self, rng: np.random.Generator, count: int, every: int = 7, speed: float = 1.0
     ) -> Iterator[tuple[Any, ...]]:
-        """So many states, with controls: dropped with random velocities, driven by random controls, some pushed deep."""
+        """Return states with controls: dropped with random velocities, driven by random controls, some in deep contact."""
         m, d = self.m, self.d
         for k in range(count):
             if k % 10 == 0:
@@ -73,7 +73,7 @@ class Beside:
             yield d.qpos.copy(), d.qvel.copy(), d.ctrl.copy()
 
     def error(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[float, float, float]:
-        """(of the change of velocity, relative; of positions; of the sizes of contact forces, relative) after one step."""
+        """Return relative errors of the change of velocity, of positions, and of contact force magnitudes after one step."""
         m, d = tight(self.m), mujoco.MjData(self.m)
         d.qpos[:], d.qvel[:], d.ctrl[:] = q, v, u
         mujoco.mj_step(m, d)
@@ -93,14 +93,14 @@ class Beside:
 
 
 def axes_meet(m: mujoco.MjModel, d: mujoco.MjData, within: float) -> bool:
-    """Whether the axes of two round shapes come nearer than this, m: where they cross, rounding decides their normal."""
+    """Return True if the axes of two round shapes are closer than this, m: at intersections rounding decides the normal."""
     round_ones = (int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_CAPSULE))
     pairs = [(c.dist, c.geom) for c in d.contact if all(m.geom_type[g] in round_ones for g in c.geom)]
     return any(dist + m.geom_size[geoms, 0].sum() < within for dist, geoms in pairs)
 
 
 def _contact_force(m: mujoco.MjModel, d: mujoco.MjData) -> float:
-    """The sum of the sizes of all contact forces."""
+    """Return the sum of the magnitudes of all contact forces."""
     total, wrench = 0.0, np.zeros(6)
     for k in range(d.ncon):
         mujoco.mj_contactForce(m, d, k, wrench)
@@ -109,7 +109,7 @@ def _contact_force(m: mujoco.MjModel, d: mujoco.MjData) -> float:
 
 
 def sources() -> dict[str, Path | ag.Model]:
-    """What is compared: files of installed packages, and robots of ours."""
+    """Return the compared models: files of installed packages, and bundled robots."""
     from tests.packages import files
 
     found = dict(files())
@@ -129,7 +129,7 @@ def scenes() -> dict[str, str]:
 
 
 def compare(name: str, source: Any, cone: Any, integrator: Any, states: int) -> list[str]:
-    """A line of the table."""
+    """Return a row of the table."""
     with TemporaryDirectory() as folder:
         if isinstance(source, ag.Model):
             ag.save(source, Path(folder) / "model.xml")
@@ -156,7 +156,7 @@ def compare(name: str, source: Any, cone: Any, integrator: Any, states: int) -> 
 
 
 def main() -> None:
-    """Compare, print, save."""
+    """Compare, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--states", type=int, default=2000, help="states of each robot, cone and integrator")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of parity.json, .md")

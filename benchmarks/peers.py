@@ -1,7 +1,7 @@
-"""The same robot in MuJoCo and in Pinocchio, checked to have the same accelerations and, in MuJoCo, the same steps.
+"""Benchmark robots in MuJoCo and Pinocchio, checked to have the same accelerations and, in MuJoCo, the same steps.
 
-Joints: free, revolute, prismatic and fixed; actuators: motors and position servos; shapes: spheres and planes, in
-MuJoCo alone. That is what the benchmark robots have.
+Joints: free, revolute, prismatic and fixed; actuators: motors and position servos; shapes: spheres and planes, in MuJoCo
+only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JOINTS = {"free": "free", "revolute": "hinge", "prismatic": "slide"}
 
 # -- MuJoCo ------------------------------------------------------------------------------------------------------------
 def mjcf(model: ag.Model, dt: float, **options: str) -> str:
-    """Our model as MJCF, with MuJoCo's default softness of contacts. options: of the element <option>."""
+    """Return a model as MJCF, with MuJoCo's default contact parameters. options: attributes of the element <option>."""
     p = model.params
     root = xml.Element("mujoco", model=model.name)
     xml.SubElement(root, "compiler", angle="radian", autolimits="true", fusestatic="true")
@@ -42,7 +42,7 @@ def mjcf(model: ag.Model, dt: float, **options: str) -> str:
             joint.attrib |= {"damping": repr(float(p.damping[i])), "armature": repr(float(p.armature[i]))}
             if model.joint_type[i] != "free":
                 joint.attrib |= {"axis": _text(p.axis[i]), "pos": _text(p.anchor[i])}
-        # three moments where they will do: MuJoCo is faster when the axes of inertia are those of the body
+        # three moments if possible: MuJoCo is faster if the axes of inertia are those of the body
         full = bool(p.inertia[i, 3:].any())
         moments = ("fullinertia", _text(p.inertia[i])) if full else ("diaginertia", _text(p.inertia[i, :3]))
         inertial = xml.SubElement(node, "inertial", pos=_text(p.com[i]), mass=repr(float(p.mass[i])))
@@ -61,7 +61,7 @@ def mjcf(model: ag.Model, dt: float, **options: str) -> str:
 
 
 def _add_shapes(model: ag.Model, root: xml.Element, nodes: dict[int, xml.Element]) -> None:
-    """Shapes, and the pairs that may touch by name: 3 % faster than masks, which MuJoCo has to go through."""
+    """Add shapes, and candidate pairs by name: 3 % faster than masks, which MuJoCo tests."""
     p, shapes = model.params, model.shapes
     for k, name in enumerate(shapes.names):
         kind = SHAPES[shapes.kind[k]]
@@ -77,7 +77,7 @@ def _add_shapes(model: ag.Model, root: xml.Element, nodes: dict[int, xml.Element
 
 
 def mujoco_robot(model: ag.Model, dt: float, **options: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
-    """MuJoCo with its fastest settings: no sensors, no energy, no islands; no constraints where nothing can touch."""
+    """Return MuJoCo with its fastest settings: no sensors, no energy, no islands; no constraints if nothing can touch."""
     m = mujoco.MjModel.from_xml_string(mjcf(model, dt, **options))
     kept = KEPT + (KEPT_FOR_CONTACT if model.has_contact else ())
     bits = mujoco.mjtDisableBit.__members__.items()
@@ -88,7 +88,7 @@ def mujoco_robot(model: ag.Model, dt: float, **options: str) -> tuple[mujoco.MjM
 
 
 def mujoco_scene(model: ag.Model, dt: float, solver: str, cone: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
-    """The model as `ag.save` writes it, with all its constraints, in MuJoCo; without sensors and islands, which cost time."""
+    """Return the model as written by `ag.save`, in MuJoCo, with all constraints; without sensors and islands."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "model.xml"
         ag.save(model, file)
@@ -106,7 +106,7 @@ def _text(x: np.ndarray) -> str:
 
 # -- Pinocchio ---------------------------------------------------------------------------------------------------------
 def pinocchio_robot(model: ag.Model) -> pin.Model:
-    """Our model in Pinocchio, with its fast joint types where an axis is a coordinate axis."""
+    """Return the model in Pinocchio, with its fast joint types where an axis is a coordinate axis."""
     p = model.params
     out = pin.Model()
     out.gravity.linear = np.array(p.gravity)
@@ -125,7 +125,7 @@ def pinocchio_robot(model: ag.Model) -> pin.Model:
 
 
 def _revolute(axis: np.ndarray) -> pin.JointModel:
-    """A revolute joint about x, y, z or any other axis."""
+    """Return a revolute joint about x, y, z or any other axis."""
     for k, kind in enumerate((pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)):
         if axis[k] == 1.0:
             return kind()
@@ -133,7 +133,7 @@ def _revolute(axis: np.ndarray) -> pin.JointModel:
 
 
 def pinocchio_state(state: ag.State) -> tuple[np.ndarray, np.ndarray]:
-    """q and v of a robot whose first joint is free: Pinocchio has x, y, z, w and all velocities in body axes."""
+    """Return q and v in the convention of Pinocchio: quaternion x, y, z, w, all velocities in body axes."""
     q, v = state.q.copy(), state.v.copy()
     q[3:7] = q[[4, 5, 6, 3]]
     v[:3] = _rotation(state).T @ v[:3]
@@ -141,7 +141,7 @@ def pinocchio_state(state: ag.State) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pinocchio_torque(model: ag.Model, u: np.ndarray) -> np.ndarray:
-    """Joint torques (nv,) of the motors."""
+    """Return joint torques (nv,) of the motors."""
     torque = np.zeros(model.nv)
     for k, joint in enumerate(model.actuator_joint):
         torque[model.joint_v[joint]] += model.params.gear[k] * u[k]
@@ -155,12 +155,12 @@ def _rotation(state: ag.State) -> np.ndarray:
 
 # -- agreement ---------------------------------------------------------------------------------------------------------
 def check_agreement(model: ag.Model, state: ag.State, u: np.ndarray, dt: float) -> dict[str, float]:
-    """The largest differences of MuJoCo and Pinocchio from ours; raises if one is more than rounding."""
+    """Return the largest differences of MuJoCo and Pinocchio; raise if one is more than rounding."""
     return check_mujoco(model, state, u, dt) | _check_pinocchio(model, state, u, dt)
 
 
 def check_mujoco(model: ag.Model, state: ag.State, u: np.ndarray, dt: float) -> dict[str, float]:
-    """The same for MuJoCo alone. `state` should be in the air: the engines differ in what contact is."""
+    """Return the largest differences of MuJoCo alone. `state` has no contacts: the engines have different contact models."""
     sim = ag.Simulator(model, dt)
     m, d = mujoco_robot(model, dt)
     d.qpos[:], d.qvel[:], d.ctrl[:] = state.q, state.v, u

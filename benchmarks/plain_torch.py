@@ -1,6 +1,6 @@
-"""The same physics in plain PyTorch: the library's own source, run on torch scalars, so that autograd tapes every operation.
+"""Physics of the library in plain PyTorch: the source runs on torch scalars, so that autograd records every operation.
 
-It is what a differentiable simulator costs without adjoints of its own, and an oracle for ours: the gradients agree.
+It measures the cost of a differentiable simulator without hand-written adjoints, and is an independent check of gradients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from artigrad.simulate.engine import Inputs
 
 
 class Taped(Real):
-    """A torch scalar that staged code takes for a real."""
+    """Torch scalar as a real of staged code."""
 
     __slots__ = ("tensor",)
 
@@ -31,7 +31,7 @@ class Taped(Real):
         total = self.tensor + _plain(other)
         return Taped(
             total.detach() if isinstance(other, float) and other == ROUNDER["f64"] else total
-        )  # a step has no slope
+        )  # zero derivative of a step function
 
     __radd__ = __add__
 
@@ -84,7 +84,7 @@ def _tensor(x: Any) -> torch.Tensor:
 
 
 class TapeTarget(NumpyTarget):
-    """The reference target on torch scalars."""
+    """Reference target on torch scalars."""
 
     @staticmethod
     def select(mask: Any, a: Any, b: Any) -> Any:
@@ -105,7 +105,7 @@ class TapeTarget(NumpyTarget):
 
 
 class TapeMemory:
-    """Numbers in a list."""
+    """Values in a list."""
 
     def __init__(self, values: list[Any]):
         self.values = values
@@ -133,7 +133,7 @@ def _argument(kind: Any, value: Any) -> Any:
 
 
 def rollout(sim: ag.Simulator, state: ag.State, u: torch.Tensor) -> torch.Tensor:
-    """q (T+1, nq) of one robot under u (T, nu), with every operation on autograd's tape. sim: of backend "numpy"."""
+    """Return q (T+1, nq) of one robot under u (T, nu), with every operation on autograd's tape. sim: with backend="numpy"."""
     m, steps = sim.model, len(u)
     inputs = Inputs(1, u.detach().numpy(), None, sim.params)
     bound: Bound = sim.engine.bound_kernel(rollout_kernel, inputs, False, strided=False)
@@ -147,7 +147,7 @@ def rollout(sim: ag.Simulator, state: ag.State, u: torch.Tensor) -> torch.Tensor
 
 
 def gradient(steps: int) -> tuple[float, float]:
-    """(seconds, bytes of the tape per step) of a Laikago's rollout and gradient; checks the gradient against ours."""
+    """Return (seconds, bytes of the tape per step) of a Laikago's rollout and gradient; check the gradient."""
     import time
 
     from .probe import resident

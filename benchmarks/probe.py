@@ -1,6 +1,6 @@
-"""What must be measured in a process of its own: start-up, stored bytes, memory of a long gradient, cost of fresh memory.
+"""Measurements that need a new process: start-up, stored bytes, memory of a long gradient, cost of new memory.
 
-`measure("name", ...)` runs `python -m benchmarks.probe name ...` and gives what it printed.
+`measure("name", ...)` runs `python -m benchmarks.probe name ...` and returns the printed result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def measure(probe: str, *arguments: Any, env: dict[str, str] | None = None) -> dict[str, float]:
-    """Run a probe in a fresh process."""
+    """Run a probe in a new process."""
     import json
 
     command = [sys.executable, "-m", "benchmarks.probe", probe, *map(str, arguments), repr(time.monotonic())]
@@ -31,7 +31,7 @@ def measure(probe: str, *arguments: Any, env: dict[str, str] | None = None) -> d
 
 
 def measure_start(robot: str, times: int, progress: Progress) -> dict[str, float]:
-    """Medians: seconds to the first gradient with an empty and a filled cache, and of the import alone."""
+    """Return medians: seconds to the first gradient with an empty and a filled cache, and of the import alone."""
     import os
     import tempfile
     from statistics import median
@@ -52,7 +52,7 @@ def measure_start(robot: str, times: int, progress: Progress) -> dict[str, float
 
 
 def first_gradient(robot: str, called: float) -> dict[str, float]:
-    """Seconds from the start of the process to the first gradient, and of `import artigrad` alone."""
+    """Return seconds from the start of the process to the first gradient, and of `import artigrad` alone."""
     start = time.monotonic()
     import artigrad as ag
 
@@ -66,10 +66,10 @@ def first_gradient(robot: str, called: float) -> dict[str, float]:
 
 
 def long_gradient(steps: int, memory: str) -> dict[str, float]:
-    """Seconds and peak memory of one gradient over many steps of a quadruped that hardly moves.
+    """Return seconds and peak memory of one gradient over many steps of a quadruped that hardly moves.
 
-    The peak counts beyond the process after a short gradient, the controls and their gradient. It is read from
-    VmHWM: ru_maxrss of a child process starts at the peak of its parent, so that it would hide everything.
+    The peak is relative to the process after a short gradient, the controls and their gradient. It is read from VmHWM:
+    ru_maxrss of a child process begins at the peak of its parent.
     """
     import numpy as np
 
@@ -96,7 +96,7 @@ def long_gradient(steps: int, memory: str) -> dict[str, float]:
 
 
 def stored(robot: str) -> dict[str, float]:
-    """Bytes that a trajectory keeps per step beside the controls: what is allocated for 3000 steps and not for 1000."""
+    """Return the bytes that a trajectory stores per step beside the controls, from 1000 and 3000 steps."""
     import tracemalloc
 
     import numpy as np
@@ -106,7 +106,7 @@ def stored(robot: str) -> dict[str, float]:
     model = getattr(ag.robots, robot)()
     sim, few, many = ag.Simulator(model), 1000, 3000
     u = np.tile(model.keyframe_control(), (many, 1))
-    kept = [sim.rollout(sim.reset(), u[:few])]  # held, so that its memory is not used again
+    kept = [sim.rollout(sim.reset(), u[:few])]  # referenced, so that its memory is not reused
     tracemalloc.start()
     sizes = []
     for steps in (few, many):
@@ -118,9 +118,9 @@ def stored(robot: str) -> dict[str, float]:
 
 
 def fresh_memory(rounds: int) -> dict[str, float]:
-    """Microseconds per robot and step of a rollout (64 robots, 200 steps) with recycled and with fresh arrays.
+    """Return microseconds per robot and step of a rollout (64 robots, 200 steps) with recycled and with new arrays.
 
-    In a process of its own, as a user's: one that has freed larger arrays keeps them in malloc and hides the cost.
+    It runs in a new process: malloc keeps larger arrays freed before, which hides the cost.
     """
     import numpy as np
 
@@ -141,7 +141,7 @@ def fresh_memory(rounds: int) -> dict[str, float]:
 
 
 def torch_gradient(steps: int) -> dict[str, float]:
-    """Seconds and peak memory of the gradient of a Laikago's rollout through artigrad.torch, beyond process and controls."""
+    """Return seconds and peak memory of the gradient of a Laikago's rollout through artigrad.torch."""
     import torch
 
     import artigrad as ag
@@ -164,7 +164,7 @@ def torch_gradient(steps: int) -> dict[str, float]:
 
 
 def plain_torch(steps: int) -> dict[str, float]:
-    """The same with every operation on autograd's tape (`benchmarks.plain_torch`)."""
+    """Return the same with every operation on autograd's tape (`benchmarks.plain_torch`)."""
     from .plain_torch import gradient
 
     seconds, tape = gradient(steps)
@@ -172,7 +172,7 @@ def plain_torch(steps: int) -> dict[str, float]:
 
 
 def closed_loop(steps: int) -> dict[str, float]:
-    """Seconds and peak memory of the gradient of 128 Laikagos with a network of a million weights in the loop."""
+    """Return seconds and peak memory of the gradient of 128 Laikagos with a network of a million weights in the loop."""
     import torch
     from torch import nn
 
@@ -207,7 +207,7 @@ def closed_loop(steps: int) -> dict[str, float]:
 
 
 def resident(which: str) -> int:
-    """Bytes of this process in memory: VmRSS now, VmHWM at most so far."""
+    """Return the resident memory of this process, bytes: VmRSS now, VmHWM peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{which}:"):
             return int(line.split()[1]) * 1024
@@ -221,7 +221,7 @@ PROBES: dict[str, tuple[Callable[..., dict[str, float]], tuple[Callable[[str], A
     "torch_gradient": (torch_gradient, (int,)),
     "plain_torch": (plain_torch, (int,)),
     "closed_loop": (closed_loop, (int,)),
-    "first_gradient": (first_gradient, (str, float)),  # it wants to know when it was called
+    "first_gradient": (first_gradient, (str, float)),  # it takes the time of the call
 }
 
 

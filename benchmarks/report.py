@@ -1,4 +1,4 @@
-"""Reports: tables for the screen and for Markdown, targets, files. The sheets of rows here are those of the engine."""
+"""Reports: tables for the terminal and for Markdown, targets, files; and the tables of the engine benchmark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .rows import CHAINS, FLOATS, FORWARD, GRADIENT, STEP, Row, Rows
 
 
 class Sheet(NamedTuple):
-    """A table for the screen and for the report."""
+    """Table for the terminal and for the report."""
 
     title: str
     columns: list[str]
@@ -46,7 +46,7 @@ class Sheet(NamedTuple):
 
 
 def machine() -> dict[str, Any]:
-    """Where and with what this ran."""
+    """Return machine and versions."""
     cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -63,7 +63,7 @@ def machine() -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """The commit of the library, and whether it has been changed since."""
+    """Return the commit of the library, and whether the working tree differs."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
@@ -125,17 +125,17 @@ def memory_sheet(memory: dict[str, Any]) -> Sheet:
 
 
 def at_most(what: str, reached: float, limit: float, unit: str = "x") -> dict[str, Any]:
-    """A target that is not to be exceeded, with what was reached."""
+    """Return an upper bound target with the measured value."""
     return {"what": what, "reached": reached, "sign": "<=", "limit": limit, "unit": unit, "met": reached <= limit}
 
 
 def at_least(what: str, reached: float, limit: float, unit: str = "x") -> dict[str, Any]:
-    """A target that is to be reached, with what was."""
+    """Return a lower bound target with the measured value."""
     return {"what": what, "reached": reached, "sign": ">=", "limit": limit, "unit": unit, "met": reached >= limit}
 
 
 def targets(rows: Rows, start: dict[str, float], memory: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each target with what was reached."""
+    """Return each target with the measured value."""
 
     def us(name: str, robots: int = 1, dtype: str = "f64", threads: int = 1) -> float:
         return rows[name, robots, dtype, threads].median

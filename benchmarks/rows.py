@@ -1,5 +1,7 @@
-"""What is timed, as rows, and how. The rows here are those of `benchmarks.engine`: our simulator, MuJoCo and Pinocchio on
-the same robots; `benchmarks.contact` has its own.
+"""Rows to be timed, and their timing.
+
+The rows here are those of `benchmarks.engine`: artigrad, MuJoCo and Pinocchio on the same robots; `benchmarks.contact` has
+others.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ BACKWARD = "gradient alone"
 
 
 class Scale(NamedTuple):
-    """How much to run."""
+    """Size of the benchmark."""
 
     rounds: int
     starts: int  # processes per figure of the first gradient
@@ -47,7 +49,7 @@ QUICK = Scale(5, 1, 0.002, 10, 1 << 13, 50_000, "2MB")
 
 @dataclass
 class Row:
-    """Something to time. One call does `units` units of work: steps of one robot, calls, or steps of one link."""
+    """Call to be timed. One call does `units` units of work: steps of one robot, calls, or steps of one link."""
 
     name: str
     call: Callable[[], Any]
@@ -71,7 +73,7 @@ class Row:
         return min(self.samples)
 
     def time(self) -> float:
-        """Seconds of `repeats` calls."""
+        """Return the seconds of `repeats` calls."""
         start = time.perf_counter()
         for _ in range(self.repeats):
             self.call()
@@ -82,7 +84,7 @@ class Row:
 
 
 class CoreRow(Row):
-    """Timed in seconds of the cores it ran on, which other work on the machine hardly changes."""
+    """Row timed in CPU seconds, which depend little on other load."""
 
     def time(self) -> float:
         start = time.process_time()
@@ -96,7 +98,7 @@ Rows = dict[tuple[str, int, str, int], Row]
 
 # -- one robot and many -----------------------------------------------------------------------------------------------
 class Ours:
-    """A simulator with states, controls and random cotangents, all of its own dtype; one robot has no batch axis."""
+    """Simulator with states, controls and random cotangents of the same dtype; one robot has no batch axis."""
 
     def __init__(
         self,
@@ -115,7 +117,7 @@ class Ours:
 
     @classmethod
     def random(cls, model: ag.Model, robots: int, steps: int, *args: Any, **options: Any) -> Ours:
-        """Random states, and controls that are random and small."""
+        """Return random states, and small random controls."""
         rng = np.random.default_rng(0)
         q = ag.integrate(model, model.keyframe().q, 0.2 * rng.normal(size=(robots, model.nv)))
         v, u = (0.2 * rng.normal(size=(robots, *shape)) for shape in ((model.nv,), (steps, model.nu)))
@@ -127,7 +129,7 @@ class Ours:
         return self.forward()
 
     def jacobian(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of the first step."""
+        """Compute the Jacobian of the first step."""
         return self.sim.linearize(self.state, self.u[..., 0, :])
 
     def forward(self) -> ag.Trajectory:
@@ -151,13 +153,13 @@ class Ours:
 
 
 def peer_rows(model: ag.Model) -> list[Row]:
-    """MuJoCo and Pinocchio, and our single step beside them."""
+    """Return rows of MuJoCo and Pinocchio, and of a single step of artigrad."""
     ours = Ours.random(model, 1, 1)
     state, u = ours.state, ours.u[0]
     m, d = peers.mujoco_robot(model, DT)
 
     def mujoco_steps(calls: int, steps: int) -> None:
-        d.qpos[:], d.qvel[:], d.ctrl[:] = state.q, state.v, u  # anew: left alone, the motors spin the legs without end
+        d.qpos[:], d.qvel[:], d.ctrl[:] = state.q, state.v, u  # reset: otherwise the motors spin the legs
         for _ in range(calls):
             mujoco.mj_step(m, d, nstep=steps)
 
@@ -182,7 +184,7 @@ def peer_rows(model: ag.Model) -> list[Row]:
 
 
 def our_rows(model: ag.Model, scale: Scale) -> list[Row]:
-    """One robot, 64 and 4096; both dtypes; one thread and two."""
+    """Return rows of one robot, 64 and 4096; both dtypes; one thread and two."""
     rows = []
     for dtype in FLOATS:
         rows += Ours.random(model, 1, 1000, dtype).rows()
@@ -193,14 +195,14 @@ def our_rows(model: ag.Model, scale: Scale) -> list[Row]:
 
 
 def factor_rows(model: ag.Model) -> list[Row]:
-    """The other factor; "articulated" is among the rows above."""
+    """Return rows of factor="sparse"; "articulated" is among the rows above."""
     sizes = ((1, 1000), (64, 200))
     every = [Ours.random(model, robots, steps, factor="sparse") for robots, steps in sizes]
     return [ours.row(f"{FORWARD}, sparse", ours.forward) for ours in every]
 
 
 def chain_rows(scale: Scale) -> list[Row]:
-    """Chains of growing length with the same number of links times steps."""
+    """Return rows of chains of increasing length with the same number of links times steps."""
     rows = []
     for n in CHAINS:
         model, steps = ag.robots.chain(n), scale.link_steps // n
@@ -211,12 +213,13 @@ def chain_rows(scale: Scale) -> list[Row]:
 
 
 def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> dict[str, float]:
-    """All rounds. Before the first, each row is called once to compile it and once to see how often to repeat it.
+    """Run all rounds. Before the first, each row is called once to compile it and once to choose its number of repeats.
 
-    Each sample comes after a call that is not timed, so that it has the caches and the memory of a steady loop.
-    Returns how many cores were busy meanwhile, on average. With other work, of other processes and of other machines of
-    the same host: if it is not near zero, the rows with two threads had less than two cores. With these rows: more than
-    one where all rows have one thread means that a library beneath has threads of its own (NumPy's BLAS, that spin).
+    Each sample follows a call that is not timed, so that caches and memory are in the state of a steady loop.
+
+    Returns:
+        Mean number of busy cores beside the timed thread. If it is well above zero, there was other load, and rows with two
+        threads had less than two cores; or a library uses threads (NumPy's BLAS) in rows with one thread.
     """
     task = progress.add_task("compile", total=len(rows))
     for row in rows:
@@ -236,7 +239,7 @@ def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> dict[str, fl
 
 
 def _busy_seconds() -> float:
-    """Seconds that the cores of this machine were not idle since it started, all together, stolen ones too."""
+    """Return the non-idle seconds of all cores of this machine since its start, stolen time included."""
     ticks = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     idle, waiting = 3, 4
     return (sum(ticks) - ticks[idle] - ticks[waiting]) / os.sysconf("SC_CLK_TCK")

@@ -1,8 +1,8 @@
-"""Many bodies, pairs, meshes, tendons: `python -m benchmarks.scale [--quick] [--only PART] [--out FOLDER]`.
+"""Scenes with many bodies, pairs, meshes and tendons: `python -m benchmarks.scale [--quick] [--only PART] [--out FOLDER]`.
 
-A step of ours beside `mj_step` at its best settings (Newton, islands and sparse matrices as MuJoCo chooses, warm start), from
-the same state, one robot, f64, one thread. Every round times every row of a scene once, so that
-ratios are of the same moment, in seconds of the core it ran on.
+A step of artigrad beside `mj_step` at its best settings (Newton, islands and sparse matrices as MuJoCo selects, warm
+start), from the same state, one robot, f64, one thread. Every round times every row of a scene once, so that ratios are of
+the same time, in CPU seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,14 @@ MUJOCO = "MuJoCo mj_step"
 
 
 class Found(NamedTuple):
-    """Of one scene. load: s, of MuJoCo's compiler and of ours, and until our first rollout and gradient are there."""
+    """Results of one scene.
+
+    Attributes:
+        scene: Name.
+        sizes: Sizes of the model.
+        load: Seconds to compile with MuJoCo and to load here, and to the first rollout and gradient.
+        rows: Timed rows.
+    """
 
     scene: str
     sizes: dict[str, int]
@@ -39,24 +46,24 @@ class Found(NamedTuple):
     rows: list[Row]
 
     def ratio(self, name: str) -> float:
-        """Median over rounds of a row's time over that of `mj_step`."""
+        """Return the median over rounds of the time of a row over that of `mj_step`."""
         mine = {row.name: np.array(row.samples) for row in self.rows}
         return float(np.median(mine[name] / mine[MUJOCO]))
 
     def us(self, name: str) -> float:
-        """Median time of a step."""
+        """Return the median time of a step, us."""
         return next(row.median for row in self.rows if row.name == name)
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds that a call takes, and its result."""
+    """Return the seconds of a call, and its result."""
     start = time.perf_counter()
     out = call()
     return time.perf_counter() - start, out
 
 
 def compiled(scene: Scene) -> tuple[float, mujoco.MjModel]:
-    """By MuJoCo, and the time of it."""
+    """Return the model compiled by MuJoCo, and the time."""
     source = scene.make()
     if isinstance(source, str):
         return timed(lambda: mujoco.MjModel.from_xml_string(source))
@@ -64,7 +71,7 @@ def compiled(scene: Scene) -> tuple[float, mujoco.MjModel]:
 
 
 def settled(m: mujoco.MjModel, seconds: float) -> mujoco.MjData:
-    """Where MuJoCo comes to after some time."""
+    """Return the state of MuJoCo after some simulated time."""
     d = mujoco.MjData(m)
     for _ in range(int(seconds / m.opt.timestep)):
         mujoco.mj_step(m, d)
@@ -72,7 +79,7 @@ def settled(m: mujoco.MjModel, seconds: float) -> mujoco.MjData:
 
 
 def measure(scene: Scene, rounds: int, sample: float, params: bool) -> Found:
-    """Load, settle, compile, time."""
+    """Load, settle, compile and time a scene."""
     compile_time, m = compiled(scene)
     load, model = timed(lambda: ag.load(m, strict=False))
     start = settled(m, scene.settle)
@@ -142,7 +149,7 @@ def sheet(found: list[Found]) -> Sheet:
 
 
 def targets(found: list[Found]) -> list[dict[str, Any]]:
-    """Each class beside MuJoCo."""
+    """Return the target of each class beside MuJoCo."""
     out = [at_most(f"{f.scene}: forward", f.ratio(FORWARD), 1.0) for f in found]
     out += [at_most(f"{f.scene}: with gradient", f.ratio(GRADIENT), 2.0) for f in found]
     median = float(np.median([f.ratio(GRADIENT) for f in found]))
@@ -150,7 +157,7 @@ def targets(found: list[Found]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="rough figures")
     parser.add_argument("--params", action="store_true", help="also gradients of parameters")

@@ -1,4 +1,4 @@
-"""Scenes in which much exists and little happens, or much touches: as MJCF, generated here or from files of packages."""
+"""Scenes with many bodies or many contacts, as MJCF: generated here, or from files of packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Source = str | mujoco.MjSpec
 
 
 class Scene(NamedTuple):
-    """A class of the table. settle: seconds that MuJoCo runs before anything is timed."""
+    """Class of scenes in the table. settle: simulated seconds of MuJoCo before timing."""
 
     name: str
     make: Callable[[], Source]
@@ -26,7 +26,7 @@ FLOOR = '<geom name="floor" type="plane" size="0 0 1"/>'
 
 
 def mjcf(world: str, rest: str = "", assets: str = "", timestep: float = 0.002) -> str:
-    """A file of the given bodies."""
+    """Return a file of the given bodies."""
     return (
         f'<mujoco><option timestep="{timestep}"/><size memory="200M"/><asset>{assets}</asset>'
         f"<worldbody>{world}</worldbody>{rest}</mujoco>"
@@ -42,7 +42,7 @@ def _free(pos: object, geom: str, euler: object = (0, 0, 0)) -> str:
 
 
 def package(name: str, path: str) -> Path:
-    """A file of an installed package, which is not imported."""
+    """Return a file of an installed package, which is not imported."""
     spec = find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError(name)
@@ -50,7 +50,7 @@ def package(name: str, path: str) -> Path:
 
 
 def boxes_apart(count: int) -> str:
-    """Boxes that float apart without gravity."""
+    """Return boxes that float apart without gravity."""
     side = int(np.ceil(count ** (1 / 3)))
     rng, out = np.random.default_rng(0), ""
     for k in range(count):
@@ -60,7 +60,7 @@ def boxes_apart(count: int) -> str:
 
 
 def boxes_resting(count: int) -> str:
-    """Boxes that lie on a floor, each on its own."""
+    """Return boxes at rest on a floor, apart from each other."""
     side = int(np.ceil(count**0.5))
     boxes = (
         _free((0.5 * (k % side), 0.5 * (k // side), 0.1), '<geom type="box" size=".1 .1 .1"/>') for k in range(count)
@@ -69,7 +69,7 @@ def boxes_resting(count: int) -> str:
 
 
 def pile(count: int) -> str:
-    """Boxes that fell in a heap."""
+    """Return boxes dropped on a pile."""
     rng, out = np.random.default_rng(1), FLOOR
     for k in range(count):
         place = (*rng.uniform(-0.25, 0.25, 2), 0.12 + 0.9 * k / 10)
@@ -78,7 +78,7 @@ def pile(count: int) -> str:
 
 
 def dominoes(count: int) -> str:
-    """Upright boxes in a row, of which the first leans on the second."""
+    """Return upright boxes in a row; the first leans on the second."""
     out = FLOOR
     for k in range(count):
         out += _free((0.06 * k, 0, 0.1), '<geom type="box" size=".01 .04 .1"/>', (0, 20 if k == 0 else 0, 0))
@@ -86,7 +86,7 @@ def dominoes(count: int) -> str:
 
 
 def cards(storeys: int) -> str:
-    """A house of cards: leaning pairs under flat ones."""
+    """Return a house of cards: leaning pairs under flat ones."""
     out, slope, long = FLOOR, 18.0, 0.1
     lean, high = long * np.sin(np.radians(slope)), long * np.cos(np.radians(slope))
     card = f'<geom type="box" size=".003 .06 {long}" friction="1.5"/>'
@@ -103,7 +103,7 @@ def cards(storeys: int) -> str:
 
 
 def stones(count: int) -> str:
-    """Meshes of 60 corners that lie on each other."""
+    """Return meshes of 60 vertices on top of each other."""
     rng = np.random.default_rng(2)
     p = rng.normal(size=(60, 3))
     p = 0.1 * p / np.linalg.norm(p, axis=1, keepdims=True) * (1.0, 0.9, 0.6)
@@ -114,7 +114,7 @@ def stones(count: int) -> str:
 
 
 def sliders(count: int) -> str:
-    """Sliders in a row, neighbors tied by straight tendons with springs."""
+    """Return sliders in a row, with straight tendons with springs between neighbors."""
     out, ties = "", ""
     for k in range(count):
         out += (
@@ -126,7 +126,7 @@ def sliders(count: int) -> str:
 
 
 def net(side: int) -> str:
-    """Free balls in a grid over a floor, neighbors tied by tendons with springs."""
+    """Return free balls in a grid over a floor, with spring tendons between neighbors."""
     out, ties = FLOOR, ""
     for i in range(side):
         for j in range(side):
@@ -140,7 +140,7 @@ def net(side: int) -> str:
 
 
 def muscle_arm(joints: int, muscles: int) -> str:
-    """Four fingers of hinges, or one arm, with muscles, each of which wraps around the cylinders of three joints."""
+    """Return four fingers of hinges, or one arm, with muscles, each wrapped around the cylinders of three joints."""
     chains = 4 if joints % 4 == 0 else 1
     long = joints // chains
     out, ties, acts = "", "", ""
@@ -172,7 +172,7 @@ def muscle_arm(joints: int, muscles: int) -> str:
 
 
 def bimanual() -> str:
-    """Two arms of meshes with grippers on a table, a pot between them."""
+    """Return two mesh arms with grippers at a table, with a pot between them."""
     rng, assets = np.random.default_rng(4), ""
     for k in range(6):
         p = rng.normal(size=(100, 3))
@@ -206,7 +206,7 @@ def bimanual() -> str:
 
 
 def humanoids(count: int, pile_up: bool = False) -> mujoco.MjSpec:
-    """Humanoids of dm_control side by side, which stand or fall."""
+    """Return several dm_control humanoids, standing or falling."""
     path = str(package("dm_control", "suite/humanoid.xml"))
     scene = mujoco.MjSpec.from_string(mjcf(FLOOR, timestep=0.005))
     side = int(np.ceil(count**0.5))
@@ -222,7 +222,7 @@ def humanoids(count: int, pile_up: bool = False) -> mujoco.MjSpec:
 
 
 def terrain() -> mujoco.MjSpec:
-    """A humanoid on a height field."""
+    """Return a humanoid on a height field."""
     scene = humanoids(1)
     for geom in list(scene.worldbody.geoms):
         scene.delete(geom)
@@ -234,12 +234,12 @@ def terrain() -> mujoco.MjSpec:
 
 
 def file(path: str) -> mujoco.MjSpec:
-    """A file of dm_control."""
+    """Return a file of dm_control."""
     return mujoco.MjSpec.from_file(str(package("dm_control", path)))
 
 
 def scenes() -> list[Scene]:
-    """All classes."""
+    """Return all classes."""
     out = [Scene(f"{n} humanoids", partial(humanoids, n), 1.0) for n in (1, 5, 10, 22)]
     out += [Scene(f"{n} boxes floating apart", partial(boxes_apart, n), 0.0) for n in (100, 300)]
     out += [Scene(f"{n} boxes resting", partial(boxes_resting, n)) for n in (60, 200)]

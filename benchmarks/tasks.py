@@ -1,8 +1,9 @@
 """All tasks by gradients and by CMA-ES; writes docs/results/.
 
-OPENBLAS_NUM_THREADS=1 python -m benchmarks.tasks
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.tasks
 
-One thread for the linear algebra of CMA-ES, whose matrices are small: with more it is up to ten times slower on busy cores.
+One thread for the linear algebra of CMA-ES, whose matrices are small: with several it is up to ten times slower on busy
+cores.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ a generation of CMA-ES simulates a population.
 
 
 def row(said: dict[str, Any]) -> list[str]:
-    """One line of the table: medians over the starts, seconds until the last start is there."""
+    """Return a row of the table: medians over initial guesses, seconds until the last is done."""
     (name, mine), (_, other) = said["methods"].items()
     less, at_least = said["advantage"], "" if said["advantage"]["reached_by_the_other"] else "> "
     generations = [k or other["iterations"] for k in other["solved_at"]]
@@ -63,7 +64,7 @@ def row(said: dict[str, Any]) -> list[str]:
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

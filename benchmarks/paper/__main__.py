@@ -1,9 +1,9 @@
-"""The paper's comparison: `python -m benchmarks.paper [--quick] [--tools NAME ...] [--engines NAME ...] [--out FOLDER]`.
+"""Comparison with the paper: `python -m benchmarks.paper [--quick] [--tools NAME ...] [--engines NAME ...] [--out FOLDER]`.
 
 First table: one physics source on the number types of several tools. Second table: other engines on the same robot, each in
-a virtual environment that is made in .paper/. Every cell is a process of its own; rounds go over all cells. What is not
-asked for is taken from the last result in the folder, if it was of the same scale: `--tools` without a name only writes
-the tables and plots again.
+a virtual environment in .paper/. Every cell is a separate process; rounds go over all cells. Cells that are not selected
+are copied from the last result in the folder, if it has the same scale: `--tools` without a name only writes tables and
+plots again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from .engines import ENGINES, engine_sheet, measure_engine
 
 
 def time_cells(cells: list[Cell], scale: Scale, memory_GB: float, progress: Progress) -> None:
-    """All rounds over all cells. The first round checks: what disagrees or cannot be run has no second. Ctrl-C ends the
-    rounds, and what was measured is kept."""
+    """Run all rounds over all cells.
+
+    Cells that disagree or cannot run in the first round are not run again. Ctrl-C ends the rounds and keeps the results.
+    """
     task = progress.add_task("cells", total=scale.rounds * len(cells))
     with tempfile.TemporaryDirectory() as folder, suppress(KeyboardInterrupt):
         for turn in range(scale.rounds):
@@ -42,7 +44,7 @@ def time_cells(cells: list[Cell], scale: Scale, memory_GB: float, progress: Prog
 
 
 def time_engines(names: list[str], memory_GB: float, progress: Progress) -> list[dict[str, Any]]:
-    """One process for each."""
+    """Run one process for each engine."""
     task, found = progress.add_task("engines", total=len(names)), []
     for name in names:
         progress.update(task, description=name)
@@ -52,7 +54,7 @@ def time_engines(names: list[str], memory_GB: float, progress: Progress) -> list
 
 
 def last_result(file: Path, scale: Scale) -> tuple[list[Cell], list[dict[str, Any]], dict[str, str]]:
-    """Cells, engines and the machine of a result of the same scale, if there is one."""
+    """Return cells, engines and machine of a result of the same scale, if there is one."""
     found = json.loads(file.read_text()) if file.exists() else {}
     if found.get("scale") != json.loads(json.dumps(scale)):
         return [], [], {}
@@ -101,7 +103,7 @@ def save(
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="a few minutes, rough figures, fewer lengths")
     parser.add_argument("--tools", nargs="*", metavar="NAME", help=f"some of: {', '.join(AUTODIFF)}")

@@ -1,4 +1,4 @@
-"""Native code of other tools, made once for each text and kept in .paper/ of the checkout."""
+"""Native code of other tools, compiled once per source text and cached in .paper/ of the checkout."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CPPAD = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "include"
 EIGEN, CERES = Path("/usr/include/eigen3"), Path("/usr/include/ceres")
 FLAGS = ["-O2", "-DNDEBUG", "-march=native", "-shared", "-fPIC"]  # -O3 takes twice as long and gains nothing
 
-kept_seconds: list[float] = []  # CPU that libraries took which were found ready-made
+kept_seconds: list[float] = []  # CPU seconds of libraries that were cached
 
 
 class Missing(RuntimeError):
-    """A tool that is not installed; the message says how to get it."""
+    """Error of a tool that is not installed; the message has the installation command."""
 
 
 def _need(found: bool, what: str) -> None:
@@ -34,7 +34,7 @@ def _need(found: bool, what: str) -> None:
 
 
 def _compile(compiler: str, text: str, name: str, *more: str) -> Path:
-    """A shared library of a text."""
+    """Return a shared library of a source text."""
     key = hashlib.sha256(repr((compiler, text, FLAGS, more, _headers())).encode()).hexdigest()[:16]
     folder = FOLDER / f"{name}-{key}"
     library, spent = folder / "library.so", folder / "seconds"
@@ -63,7 +63,7 @@ def _headers() -> list[str]:
 
 
 def native(name: str, sim: ag.Simulator) -> tuple[ctypes.CDLL, str]:
-    """native/{name}.cpp with the step of this simulator, and the version of the tool."""
+    """Return native/{name}.cpp compiled with the step of a simulator, and the version of the tool."""
     version = VERSIONS[name]()
     text = (NATIVE / f"{name}.cpp").read_text().replace('#include "step.hpp"', step_source(sim))
     paths = [f"-I{NATIVE}", f"-isystem{CPPAD}", f"-isystem{EIGEN}"]
@@ -89,6 +89,6 @@ VERSIONS = {"doubles": _gcc, "cppad": _cppad, "ceres": _ceres}
 
 
 def casadi(text: str, nx: int, nu: int) -> ctypes.CDLL:
-    """Generated C with native/casadi.c around it."""
+    """Return generated C code compiled with native/casadi.c."""
     text += (NATIVE / "casadi.c").read_text()
     return ctypes.CDLL(str(_compile("gcc", text, "casadi", f"-DNX={nx}", f"-DNU={nu}")))

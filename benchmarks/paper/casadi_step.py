@@ -1,7 +1,7 @@
 """One step and its reverse derivative as functions of CasADi.
 
-Interpreted, everything is one graph with the sweeps unrolled: CasADi's machine is fastest so. As generated C the sweeps are
-a loop: unrolled, the derivative is 150,000 lines, on which gcc -O1 takes 9 GB and many minutes.
+Interpreted, everything is one graph with the sweeps unrolled, the fastest form in CasADi. As generated C the sweeps are a
+loop: unrolled, the derivative has 150,000 lines, for which gcc -O1 needs 9 GB and many minutes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ WORDS = {
 
 
 def _graph(program: Program, name: str) -> Any:
-    """A program as a function of one vector."""
+    """Return a program as a function of one vector."""
     inputs = ca.SX.sym("inputs", len(program.inputs))
     return ca.Function(name, [inputs], [ca.vertcat(*program.function(**WORDS)(ca.vertsplit(inputs)))])
 
 
 def unrolled(program: Program, nx: int, nu: int) -> tuple[Any, Any]:
-    """(x, u) -> y and (x, u, y_bar) -> (x_bar, u_bar), interpreted."""
+    """Return (x, u) -> y and (x, u, y_bar) -> (x_bar, u_bar), interpreted."""
     x, u, y_bar = (ca.SX.sym(name, n) for name, n in (("x", nx), ("u", nu), ("y_bar", nx)))
     y = ca.vertcat(*program.function(**WORDS)(ca.vertsplit(ca.vertcat(x, u))))
     forward = ca.Function("forward", [x, u], [y])
@@ -46,7 +46,7 @@ def unrolled(program: Program, nx: int, nu: int) -> tuple[Any, Any]:
 
 
 def _folded(program: Program, inputs: Any, depth: int = 0) -> Any:
-    """What a program makes of a vector, with its kept loops as loops: one for each robot."""
+    """Return the results of a program for a vector, with its kept loops as loops, one per robot."""
     parts = program.parts()
     if parts is None:
         return _graph(program, f"after{depth}")(inputs)
@@ -60,7 +60,7 @@ def _folded(program: Program, inputs: Any, depth: int = 0) -> Any:
 
 
 def generated(program: Program, nx: int, nu: int) -> str:
-    """The same as C: functions `turn_ahead` and `turn_back`."""
+    """Return both functions as C code: `turn_ahead` and `turn_back`."""
     x, u, y_bar = (ca.MX.sym(name, n) for name, n in (("x", nx), ("u", nu), ("y_bar", nx)))
     step = ca.Function("turn_ahead", [x, u], [_folded(program, ca.vertcat(x, u))])
     bars = step.reverse(1)(x, u, step(x, u), y_bar)

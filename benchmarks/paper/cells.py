@@ -1,4 +1,4 @@
-"""Cells of the first table: which there are, how each is run in a process of its own, and what came out."""
+"""Cells of the first table: their list, their run in a separate process, and their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG = 20.0  # CPU seconds of a process that is not run again in later rounds
 
 
 class Scale(NamedTuple):
-    """How much to run."""
+    """Size of the benchmark."""
 
     rounds: int
     one: tuple[int, ...]  # steps of one robot
@@ -43,12 +43,12 @@ AUTODIFF = tuple(name for name in TOOLS if name not in (OURS, IMPLICIT, PLAIN, *
 
 @dataclass
 class Cell:
-    """One tool on so many robots for so many steps. Times are CPU seconds of a whole rollout, one for each repeat."""
+    """One tool with a number of robots and steps. Times are CPU seconds of a whole rollout, one per repeat."""
 
     tool: str
     robots: int
     steps: int
-    why: str = ""  # it has no figures
+    why: str = ""  # no figures
     version: str = ""
     ready_s: float = 0.0
     ready_MB: float = 0.0
@@ -64,12 +64,12 @@ class Cell:
         return self.tool, self.robots, self.steps
 
     def us(self, way: str) -> float:
-        """Microseconds per step, the median; NaN if there are none."""
+        """Return the median time per step, us; NaN without times."""
         samples = getattr(self, way)
         return float(np.median(samples)) / self.steps * 1e6 if samples else float("nan")
 
     def spread(self, way: str) -> float:
-        """Half the distance between the quartiles, of the median."""
+        """Return half the interquartile range, relative to the median."""
         low, middle, high = np.percentile(getattr(self, way), (25, 50, 75))
         return float((high - low) / 2 / middle)
 
@@ -79,7 +79,7 @@ class Cell:
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Cell:
-        """A cell of a result that was saved."""
+        """Return a cell of a saved result."""
         return cls(**{f.name: found[f.name] for f in fields(cls)})
 
     def json(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Cell:
 
 
 def all_cells(scale: Scale, tools: tuple[str, ...], whole: bool = True) -> list[Cell]:
-    """Ours first: it is what the others are compared with. Not `whole`: ours as far as needed for that."""
+    """Return all cells, those of artigrad first, which are the reference; without `whole`, of artigrad only the needed ones."""
     reference = (OURS, IMPLICIT) if whole else (OURS,)
     cells = [Cell(name, 1, n) for n in scale.one for name in ((OURS, IMPLICIT, PLAIN) if whole else (OURS,))]
     cells += [Cell(name, 10, n) for n in scale.ten for name in reference]
@@ -105,12 +105,14 @@ def all_cells(scale: Scale, tools: tuple[str, ...], whole: bool = True) -> list[
 
 # -- running -----------------------------------------------------------------------------------------------------------
 class Failed(Exception):
-    """The process did not come to an end; says why."""
+    """Error of a process that did not finish, with the reason."""
 
 
 def run(command: list[str], limit: float, memory_GB: float, env: dict[str, str] | None = None) -> tuple[str, float]:
-    """What a process printed and its CPU seconds. It is stopped, with all it started, beyond `limit` CPU seconds or
-    `memory_GB`."""
+    """Return the output of a process and its CPU seconds.
+
+    The process and its children are stopped beyond `limit` CPU seconds or `memory_GB`.
+    """
     before = os.times()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
@@ -140,14 +142,14 @@ def run(command: list[str], limit: float, memory_GB: float, env: dict[str, str] 
 
 
 def _use(session: int) -> tuple[float, int]:
-    """CPU seconds and resident bytes of all processes of a session: a tool, and compilers that it started."""
+    """Return CPU seconds and resident bytes of all processes of a session: a tool, and compilers that it started."""
     ticks = pages = 0
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         try:
             fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
-        except (OSError, IndexError):  # it is gone
+        except (OSError, IndexError):  # the process ended
             continue
         if int(fields[3]) == session:
             ticks += sum(int(x) for x in fields[11:15])  # own and of children that ended, user and system
@@ -156,7 +158,7 @@ def _use(session: int) -> tuple[float, int]:
 
 
 def measure(cell: Cell, scale: Scale, memory_GB: float, results: Path) -> None:
-    """Run a cell once more, and compare what came out with ours."""
+    """Run a cell once more, and compare its results with those of artigrad."""
     file = results / f"{list(TOOLS).index(cell.tool)}-{cell.robots}-{cell.steps}.npz"
     cache = {"ARTIGRAD_CACHE": str(results / "cache")}  # empty at first: what compiles ours is counted too
     worker = [sys.executable, "-m", "benchmarks.paper.worker", cell.tool, str(cell.robots), str(cell.steps)]
@@ -177,7 +179,10 @@ def measure(cell: Cell, scale: Scale, memory_GB: float, results: Path) -> None:
 
 
 def compare(cell: Cell, file: Path, ours: Path) -> None:
-    """Only tools that find the same state and the same gradient are timed. Contact that is solved exactly is another step."""
+    """Compare state and gradient with those of artigrad: only tools that agree are timed.
+
+    With exactly solved contact a step differs.
+    """
     with np.load(file) as theirs, np.load(ours) as reference:
         scale = np.abs(reference["gradient"]).max()
         cell.state_difference = float(np.abs(theirs["x"] - reference["x"]).max())
@@ -188,8 +193,7 @@ def compare(cell: Cell, file: Path, ours: Path) -> None:
 
 
 def hopeless(cell: Cell, cells: list[Cell], limit: float) -> str:
-    """Why a cell need not be run: a smaller one could not be, or took so long to compile that so many more operations
-    cannot be done in time."""
+    """Return the reason to skip a cell, or "": a smaller one failed, or compiled too long for more operations."""
 
     def within(other: Cell) -> bool:
         return other.tool == cell.tool and other.robots <= cell.robots and other.steps <= cell.steps

@@ -1,7 +1,7 @@
-"""A staging target that prints C++: the same source, with the number type as a template parameter `T`.
+"""Staging target that prints C++: the same source, with the number type as a template parameter `T`.
 
-Loops and branches stay what they are; robots are tables of integers. `select`, `any`, `stop` and `quarter_turns` choose by
-value (`tape.hpp` says what that is for each number type): a tape is recorded anew for every rollout.
+Loops and branches are those of the source; robots are integer tables. `select`, `any`, `stop` and `quarter_turns` branch on
+values, which `tape.hpp` defines for each number type: a tape is recorded again for every rollout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INT_OPS = {"add": "+", "sub": "-", "mul": "*"}
 
 
 class Printer:
-    """Writes the body of one C++ function, as `Emitter` writes LLVM's."""
+    """Writer of the body of a C++ function, as `Emitter` for LLVM."""
 
     symbolic = True
     tangents = False
@@ -47,7 +47,7 @@ class Printer:
         return name
 
     def pure(self, kind: str, expression: str) -> str:
-        """The result of an expression without side effects, written once per scope."""
+        """Return the result of an expression without side effects, written once per scope."""
         known = self.scope.known
         if expression not in known:
             known[expression] = self.result(kind, expression)
@@ -68,7 +68,7 @@ class Printer:
             if not isinstance(x, Real) and x == 0.0:
                 return y
         total = f"{self.ref(a)} + {self.ref(b)}"
-        rounds = not isinstance(b, Real) and b == ROUNDER["f64"]  # a step function: no slope
+        rounds = not isinstance(b, Real) and b == ROUNDER["f64"]  # zero derivative of a step function
         return self._real(f"stop({total})" if rounds else total)
 
     def sub(self, a: Any, b: Any) -> Any:
@@ -129,7 +129,7 @@ class Printer:
 
     # -- control -----------------------------------------------------------------------------------------------------
     def _block(self, head: str, inside: Callable[[], Any]) -> Any:
-        """`head { ... }` with a scope of its own."""
+        """Context of a block `head { ... }`, which is a scope."""
         self.line(head + " {")
         outer, self.scope = self.scope, Scope(dict(self.scope.known))
         self._depth += 1
@@ -190,7 +190,7 @@ class Printer:
 
 
 class Variable:
-    """A variable of C++."""
+    """Variable of C++."""
 
     def __init__(self, printer: Printer, kind: str, start: Any):
         self.printer, self.kind, self.name = printer, kind, printer.name()
@@ -208,7 +208,7 @@ class Variable:
 
 
 class Numbers:
-    """An array of T, or of constants."""
+    """Array of T, or of constants."""
 
     def __init__(self, printer: Printer, name: str, kind: str):
         self.printer, self.name, self.kind = printer, name, kind
@@ -227,7 +227,7 @@ class Numbers:
 
 
 class IntegerArray:
-    """A table of integers of the model, or integers that the step writes itself."""
+    """Integer table of the model, or integer work array."""
 
     def __init__(self, printer: Printer, name: str, constant: bool):
         self.printer, self.name, self.constant = printer, name, constant
@@ -242,7 +242,7 @@ class IntegerArray:
 
 
 def step_source(sim: ag.Simulator) -> str:
-    """`template <class T> void step(T* q, T* v, const T* u)` for this simulator, with NQ, NV and NU."""
+    """Return `template <class T> void step(T* q, T* v, const T* u)` for a simulator, with NQ, NV and NU."""
     p, m = Printer(), sim.model
     tables: list[str] = [f"constexpr long NQ = {m.nq}, NV = {m.nv}, NU = {m.nu};"]
     scratch: list[str] = []

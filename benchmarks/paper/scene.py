@@ -1,6 +1,7 @@
-"""What everybody simulates: Laikagos standing, two fixed tangents, 50 sweeps of Gauss-Seidel, joint PD inside the step.
+"""Scene of the comparison: standing Laikagos, two fixed tangents, 50 sweeps of Gauss-Seidel, joint PD inside the step.
 
-The loss is a fixed random combination of the last state; the gradient is that to the first state and to all controls.
+The loss is a fixed random linear function of the last state; its gradient is with respect to the first state and all
+controls.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Result(NamedTuple):
 
 
 def model(robots: int) -> ag.Model:
-    """One Laikago, or several in one scene, too far apart to meet."""
+    """Return one Laikago, or several in one scene, too far apart to touch."""
     if robots == 1:
         return ag.robots.laikago()
     places = [(0.0, APART * k, 0.0) for k in range(robots)]
@@ -54,7 +55,7 @@ def model(robots: int) -> ag.Model:
 
 
 def inputs(robot: ag.Model, steps: int) -> Inputs:
-    """Standing, with controls that differ a little from step to step so that every one of them has its own part."""
+    """Return a standing state, and controls with a small difference from step to step, so that each has its own gradient."""
     rng = np.random.default_rng(0)
     q, v = robot.keyframe()
     home = robot.keyframe_control()
@@ -64,7 +65,10 @@ def inputs(robot: ag.Model, steps: int) -> Inputs:
 
 
 def tangential(robot: ag.Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
-    """A cotangent of q without its part along quaternions: how a tool continues a unit quaternion to others is its own."""
+    """Return a cotangent of q without its component along quaternions.
+
+    That component depends on how a tool extends its functions to quaternions of other norms.
+    """
     out = q_bar.copy()
     for i, joint in enumerate(robot.joint_type):
         if joint == "free":

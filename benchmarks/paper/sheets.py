@@ -1,4 +1,4 @@
-"""The tables, targets and plots of the comparison."""
+"""Tables, targets and plots of the comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _entry(cell: Cell | None, text: str) -> str:
 
 
 def cell_sheets(cells: Cells, scale: Scale) -> list[Sheet]:
-    """All tables of cells, in reading order."""
+    """Return all tables of cells, in reading order."""
     found = []
     for robots, steps, who in ((1, scale.one, "One Laikago"), (10, scale.ten, "Ten Laikagos in one scene")):
         found += [
@@ -34,7 +34,7 @@ def cell_sheets(cells: Cells, scale: Scale) -> list[Sheet]:
 
 
 def table(title: str, cells: Cells, robots: int, steps: tuple[int, ...], what: str) -> Sheet:
-    """One figure of every tool against the number of steps."""
+    """Return the table of one figure of every tool against the number of steps."""
     texts = {
         "peak": lambda c: f"{c.peak:.3g}" if c.peak < 1 else f"{c.peak:,.1f}",
         "forward": lambda c: _time(c, "forward"),
@@ -58,7 +58,7 @@ def _time(cell: Cell, way: str) -> str:
 
 
 def tool_sheet(cells: Cells) -> Sheet:
-    """Versions, how long a tool takes to be ready, how well it agrees, and what it could not do."""
+    """Return the table of versions, preparation times, agreement and failures."""
     lines = []
     for tool in dict.fromkeys(tool for tool, _, _ in cells if tool not in EVERY):
         own = [c for c in cells.values() if c.tool == tool and c.robots == 1]
@@ -79,13 +79,13 @@ DIFFERENCES = ("state_difference", "gradient_difference")
 
 
 def why_sheet(cells: Cells) -> Sheet:
-    """What has no figures, and why."""
+    """Return the table of missing figures with the reasons."""
     lines = [[c.tool, str(c.robots), str(c.steps), c.why] for c in cells.values() if c.why]
     return Sheet("Without figures", ["", "robots", "steps", "why"], lines)
 
 
 def checkpoint_sheet(cells: Cells, steps: int) -> Sheet:
-    """Keeping every k-th state, beside the paper's formulas."""
+    """Return the table of keeping every k-th state, beside the paper's formulas."""
     lines = []
     for row in checkpoint_rows(cells, steps):
         ratios = [f"{row[f'{what}_ratio']:.2f} x" for what in ("memory", "time", "own_time")]
@@ -97,9 +97,12 @@ def checkpoint_sheet(cells: Cells, steps: int) -> Sheet:
 
 
 def checkpoint_rows(cells: Cells, steps: int) -> list[dict[str, Any]]:
-    """Measured over the paper's formulas: memory n/k m + one step (and the gradient of the controls, which is an output);
-    backward (k+1)/2 t_forward + t_backward, where our backward contains one forward already. Ours runs a stretch again
-    once, not once for each of its steps."""
+    """Return measured values over the paper's formulas.
+
+    Memory: n/k m + one step (and the gradient of the controls, which is an output). Backward: (k+1)/2 t_forward +
+    t_backward, where t_backward already contains one forward pass. artigrad runs a stretch again once, not once for each of
+    its steps.
+    """
     rows = []
     for robots in (1, 10):
         whole = cells.get((OURS, robots, steps))
@@ -122,12 +125,12 @@ def checkpoint_rows(cells: Cells, steps: int) -> list[dict[str, Any]]:
 
 
 def targets(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
-    """What was to be reached, and what was."""
+    """Return each target with the measured value."""
     return [*_tools_over_ours(cells, scale), *_long_and_many(cells, scale), *_checkpoints(cells, scale)]
 
 
 def _tools_over_ours(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
-    """Time of each tool at the length that suits it best, and memory at the longest."""
+    """Return the time of each tool over that of artigrad at its best length, and memory at the longest."""
     longest, found = scale.one[-1], []
     ours = cells[OURS, 1, longest]
     for tool in AUTODIFF:
@@ -144,7 +147,7 @@ def _tools_over_ours(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
 
 
 def _long_and_many(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
-    """Ours against the length of a rollout and the number of robots."""
+    """Return targets of artigrad against the length of a rollout and the number of robots."""
     longest, found = scale.one[-1], []
     found.append(at_most(f"peak memory of ours, {longest} steps", cells[OURS, 1, longest].peak, 2.5, "MB"))
     for tool in (OURS, IMPLICIT):
@@ -161,7 +164,7 @@ def _long_and_many(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
 
 
 def _checkpoints(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
-    """Not above the paper's formulas by more than a fifth."""
+    """Return targets: not above the paper's formulas by more than a fifth."""
     names = {"memory": "memory_ratio", "time": "time_ratio"}
     return [
         at_most(f"every {row['k']}. state, {row['robots']} robots: {what} over the paper's formula", row[key], 1.2)
@@ -172,7 +175,7 @@ def _checkpoints(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
 
 # -- plots ---------------------------------------------------------------------------------------------------------------
 def plot(cells: Cells, scale: Scale, folder: Path) -> None:
-    """Memory and time against steps, both on logarithmic scales."""
+    """Plot memory and time against steps, both on logarithmic scales."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""One step of the library's own physics with memory and numbers of another kind: the source is called, not copied."""
+"""One step of the physics of this library with other memory and number types: the source is called, not copied."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ STATE = ("q", "v", "u")
 
 
 def staged_step(sim: ag.Simulator, sweeps: int, makers: dict[ArgumentKind, Maker]) -> None:
-    """(q, v) <- the state one step later. `makers[kind](name, value)` makes the argument of a name: an integer, a table
-    of integers, constants, or scratch of a length; those of q, v and u get their length."""
+    """Replace (q, v) by the state one step later.
+
+    `makers[kind](name, value)` makes the argument of a name: an integer, an integer table, constants, or scratch of a
+    length; those of q, v and u get their length.
+    """
     m, engine, options = sim.model, sim.engine, replace(sim.options, law=replace(sim.options.hard, sweeps=sweeps))
     work = Workspace.sizes(m, options, False, False)
     key = KernelKey(
@@ -37,7 +40,7 @@ def staged_step(sim: ag.Simulator, sweeps: int, makers: dict[ArgumentKind, Maker
 
 
 def plain_integers() -> dict[ArgumentKind, Maker]:
-    """Makers of integers for a target that runs on Python's own."""
+    """Return makers of integers for a target that runs on Python integers."""
     return {
         INT: lambda name, value: int(value),
         REAL: lambda name, value: float(value),

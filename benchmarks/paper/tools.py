@@ -1,7 +1,7 @@
-"""The rows of the first table: how each tool makes a rollout of the same physics, and its gradient.
+"""Rows of the first table: rollout of the same physics and its gradient by each tool.
 
-A tool is made for a robot and its inputs, with everything compiled. `forward()` gives the last state, `backward()` the
-cotangents of the first state and of the controls. Where `backward` has to run the rollout itself, `again` says so.
+A tool is constructed for a robot and its inputs, with everything compiled. `forward()` returns the last state, `backward()`
+the cotangents of the first state and of the controls. `again` is True if `backward` has to run the rollout itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WARM = 10  # steps of the gradient that makes our kernels ready
 
 
 def simulator(robot: ag.Model, **options: Any) -> ag.Simulator:
-    """Ours, on one thread, with the sweeps that all tools differentiate unless said otherwise."""
+    """Return the simulator, on one thread; by default with the sweeps that all tools differentiate."""
     return ag.Simulator(robot, DT, threads=1, law=ag.HardOptions(**OPTIONS | (options or SWEPT)))
 
 
@@ -35,7 +35,7 @@ def _repeat(turns: int, body: Callable[..., Any], start: tuple[Any, ...]) -> Any
 
 
 class Tool:
-    """What all rows share: x is q and v in one, bars likewise."""
+    """Base class of rows: x is q and v concatenated, and so are cotangents."""
 
     again = False
     forward_only = False
@@ -52,7 +52,7 @@ class Tool:
         raise NotImplementedError
 
     def program(self) -> Program:
-        """The notes of one step. The simulator that was asked is let go."""
+        """Return the recorded operations of one step; the simulator is released."""
         return trace(simulator(self.robot))
 
 
@@ -120,9 +120,9 @@ class Jax(Tool):
     """JAX: jit of a scan over steps, and of its gradient; the sweeps are a scan inside. `checkpoint`: of each step."""
 
     again = True
-    FLAGS = (  # flags only: XLA reads no further than a word that is none
+    FLAGS = (  # flags only: XLA stops at the first word that is not a flag
         "--xla_cpu_multi_thread_eigen=false",
-        # fusion copies what has several uses into each of them: so many scalars are copied until memory is gone
+        # fusion copies values with several uses into each of them, until memory is exhausted
         "--xla_disable_hlo_passes=fusion",
         # loops below this size, here all, become one native function: not a call of the runtime for each operation
         f"--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold={10**15}",
@@ -175,7 +175,7 @@ class Jax(Tool):
 
 
 class Casadi(Tool):
-    """CasADi: the expression graph of one step and of its reverse derivative, called step by step; states are kept."""
+    """CasADi: expression graph of one step and of its reverse derivative, called step by step; states are stored."""
 
     def __init__(self, robot: ag.Model, given: Inputs):
         from . import casadi_step
@@ -211,7 +211,7 @@ class Casadi(Tool):
 
 
 class Native(Tool):
-    """A library with `forward` and `backward` of whole rollouts: native/`name`.cpp around the printed step."""
+    """Library with `forward` and `backward` of whole rollouts: native/`name`.cpp around the printed step."""
 
     def __init__(self, robot: ag.Model, given: Inputs, name: str):
         super().__init__(robot, given)

@@ -32,15 +32,15 @@ BINARY = {
 }  # CasADi has no &
 MASKS = ("lt", "le", "and", "or")
 INFINITE = float("inf")
-UNWRITTEN = float("nan")  # what scratch holds: read, but never chosen
+UNWRITTEN = float("nan")  # placeholder in scratch: read, but never selected
 
 
 class Rolled(int):
-    """The length of a loop that is kept as one."""
+    """Length of a loop that is kept as a loop."""
 
 
 class Truth(Mask):
-    """A mask that meets Python's own truths, of what was known while tracing."""
+    """Mask that converts to a Python bool if its value is known while tracing."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ class Truth(Mask):
 
 @dataclass
 class Op:
-    """out = name(args): names of values, and numbers."""
+    """Operation out = name(args): names of values, and numbers."""
 
     out: str
     name: str
@@ -64,7 +64,7 @@ class Op:
 
 @dataclass
 class Carried:
-    """A number that a loop changes: its name inside, its start, its value at the end of a turn, its name after the loop."""
+    """Loop-carried value: its name inside, its start, its value at the end of an iteration, its name after the loop."""
 
     inside: str
     start: Any
@@ -81,7 +81,7 @@ class Loop:
 
 @dataclass
 class Frame:
-    """The body of a kept loop while it is traced."""
+    """Body of a kept loop while it is traced."""
 
     ops: list[Any]
     known: dict[Any, str]
@@ -90,7 +90,7 @@ class Frame:
 
 
 class TraceMemory:
-    """Numbers by index; what is in them is the tracer's to know."""
+    """Indexed values, defined by the tracer."""
 
     def __init__(self, tracer: Tracer, name: str, start: Any = ()):
         self.tracer, self.name = tracer, name
@@ -107,7 +107,7 @@ class TraceMemory:
 
 
 class Tracer:
-    """Answers what `values` and `control` ask by taking notes."""
+    """Target that implements the operations of `values` and `control` by recording them."""
 
     symbolic = False
     tangents = False
@@ -183,7 +183,7 @@ class Tracer:
 
     def compare(self, how: str, a: Any, b: Any) -> Any:
         left, right = (a, b) if how in ("olt", "ole") else (b, a)
-        if INFINITE in (_ref(left), _minus(right)):  # a bound that is none
+        if INFINITE in (_ref(left), _minus(right)):  # no bound
             return False
         return Truth(self.note("lt" if how in ("olt", "ogt") else "le", left, right), None)  # type: ignore[arg-type]
 
@@ -233,7 +233,7 @@ class Tracer:
         return iter(range(end - 1, first - 1, -1) if inwards else range(first, end))
 
     def _kept(self, turns: Rolled) -> Iterator[int]:
-        """The body once, on numbers that stand for those of any turn. Its index must not be used."""
+        """Trace the body once, on values that represent any iteration. Its index must not be used."""
         before = self._frame = Frame(self.ops, self.known, self.values)
         self.ops, self.known, self.values = [], dict(before.known), {}
         yield 0
@@ -255,7 +255,7 @@ class Tracer:
 
 
 class TraceCell:
-    """A variable, kept with the rest of the memory so that kept loops see it change."""
+    """Variable, stored with the rest of the memory so that kept loops record its changes."""
 
     def __init__(self, tracer: Tracer, start: Any):
         self.tracer, self.key = tracer, ("cell", tracer.name())
@@ -278,25 +278,27 @@ def _minus(x: Any) -> Any:
 
 # -- programs ----------------------------------------------------------------------------------------------------------
 class Program:
-    """The notes of one step: (q, v, u) -> (q, v), as names of values in ops."""
+    """Recorded operations of one step: (q, v, u) -> (q, v), as names of values in ops."""
 
     def __init__(self, ops: list[Any], inputs: list[str], outputs: list[Any]):
         self.inputs, self.outputs = inputs, outputs
         self.ops = _needed(ops, {x for x in outputs if isinstance(x, str)})
 
     def count(self) -> int:
-        """How many operations a step is, with loops counted by their turns."""
+        """Return the number of operations of a step, with loops counted by their iterations."""
         return sum(op.turns * len(op.body) if isinstance(op, Loop) else 1 for op in self.ops)
 
     def text(self) -> str:
-        """`def step(inputs)` on a list of q, v and u; needs select, sqrt, fabs, round_, floor and repeat around it."""
+        """Return `def step(inputs)` on a list of q, v and u; it needs select, sqrt, fabs, round_, floor and repeat."""
         lines = [f"    {', '.join(self.inputs)}, = inputs", *(line for op in self.ops for line in _lines(op, "    "))]
         return "\n".join(["def step(inputs):", *lines, f"    return [{', '.join(map(_text, self.outputs))}]", ""])
 
     def parts(self) -> tuple[Program, Loop, list[str], Program] | None:
-        """(before, loop, fixed, after): the step cut at its first kept loop, if it has one. `before` gives the starts of the
-        carried numbers, then those `fixed` ones that the loop only reads, then whatever else `after` wants; `after` takes
-        the carried numbers, then that rest, then the inputs of the step."""
+        """Return (before, loop, fixed, after): the step split at its first kept loop, if it has one.
+
+        `before` returns the start values of the carried variables, then the `fixed` values that the loop only reads, then
+        other values for `after`. `after` takes the carried variables, these other values, then the inputs of the step.
+        """
         at = next((k for k, op in enumerate(self.ops) if isinstance(op, Loop)), None)
         if at is None:
             return None
@@ -310,7 +312,7 @@ class Program:
         return before, loop, fixed, after
 
     def function(self, **words: Callable[..., Any]) -> Callable[[Any], list[Any]]:
-        """The step on numbers for which `words` has the functions."""
+        """Return the step as a function on numbers for which `words` has the functions."""
         space: dict[str, Any] = dict(words)
         exec(compile(self.text(), "<step>", "exec"), space)
         return space["step"]
@@ -329,7 +331,7 @@ def _uses(op: Any) -> list[Any]:
 
 
 def _needed(ops: list[Any], wanted: set[str]) -> list[Any]:
-    """What the wanted values need, in order. `wanted` becomes all values that are used."""
+    """Return the operations on which the wanted values depend, in order. `wanted` is extended to all values in use."""
     kept = []
     for op in reversed(ops):
         if isinstance(op, Op):
@@ -338,7 +340,7 @@ def _needed(ops: list[Any], wanted: set[str]) -> list[Any]:
                 wanted.update(a for a in op.args if isinstance(a, str))
             continue
         size = -1
-        while size != len(wanted):  # a number that is wanted inside is wanted of the turn before
+        while size != len(wanted):  # a value needed inside is needed from the previous iteration
             size = len(wanted)
             carried = [c for c in op.carried if c.after in wanted or c.inside in wanted]
             wanted.update(x for c in carried for x in (c.start, c.turned) if isinstance(x, str))
@@ -371,7 +373,7 @@ def _lines(op: Any, indent: str) -> list[str]:
 
 
 def trace(sim: ag.Simulator) -> Program:
-    """The notes of one step of this simulator."""
+    """Return the recorded operations of one step of a simulator."""
     tracer = Tracer()
     names = {
         x: [f"{x}{k}" for k in range(n)] for x, n in (("q", sim.model.nq), ("v", sim.model.nv), ("u", sim.model.nu))

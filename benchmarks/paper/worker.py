@@ -1,7 +1,7 @@
-"""One measurement in a process of its own: `python -m benchmarks.paper.worker TOOL ROBOTS STEPS SECONDS RESULT.npz`.
+"""One measurement in a separate process: `python -m benchmarks.paper.worker TOOL ROBOTS STEPS SECONDS RESULT.npz`.
 
-Prints, as JSON: what getting ready took (import, trace, compile), peak memory of one gradient beyond the process that is
-ready, and CPU seconds of forward and backward, repeated while there is time. The last state and the gradient go to a file.
+Prints JSON with preparation times (import, trace, compile), peak memory of one gradient beyond the prepared process, and
+CPU seconds of forward and backward, repeated within the time limit. The last state and the gradient are written to a file.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ REPEATS = 100
 
 
 def status(which: str) -> int:
-    """Bytes of this process in memory: VmRSS now, VmHWM at most since `forget_peak`."""
+    """Return bytes of this process in memory: VmRSS now, VmHWM maximum since `forget_peak`."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{which}:"))
 
 
 def cpu() -> float:
-    """CPU seconds of this process and of compilers that it ran."""
+    """Return CPU seconds of this process and of compilers that it ran."""
     return sum(os.times()[:4])
 
 
 def forget_peak() -> None:
-    """Give back what is free, and count the peak from here."""
+    """Release free memory, and reset the peak."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def gradient(tool: Tool) -> tuple[np.ndarray, Any, dict[str, float]]:
-    """Last state, cotangents, and the CPU seconds of both ways."""
+    """Return last state, cotangents, and the CPU seconds of forward and backward."""
     times = [time.process_time()]
     x = tool.forward()
     times.append(time.process_time())
@@ -61,7 +61,7 @@ def forward_only(tool: Tool) -> dict[str, float]:
 
 
 def repeated(once: Callable[[], dict[str, float]], samples: list[dict[str, float]], seconds: float) -> list[Any]:
-    """The samples, and more while there is time."""
+    """Return the samples, and more within the time limit."""
     samples, end = samples or [once()], time.process_time() + seconds
     while len(samples) < REPEATS and time.process_time() + sum(samples[-1].values()) < end:
         samples.append(once())
@@ -69,7 +69,7 @@ def repeated(once: Callable[[], dict[str, float]], samples: list[dict[str, float
 
 
 def measure(name: str, robots: int, steps: int, seconds: float, result: Path) -> dict[str, Any]:
-    """One cell of the table."""
+    """Measure one cell of the table."""
     robot = scene.model(robots)
     given = scene.inputs(robot, steps)
     tool = TOOLS[name](robot, given)
@@ -90,6 +90,6 @@ def measure(name: str, robots: int, steps: int, seconds: float, result: Path) ->
 
 
 if __name__ == "__main__":
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core: threads of XLA that wait would count as work
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core: waiting threads of XLA would count as CPU time
     tool_name, robot_count, step_count, budget, file = sys.argv[1:]
     print(json.dumps(measure(tool_name, int(robot_count), int(step_count), float(budget), Path(file))))

@@ -1,7 +1,7 @@
-"""The second table: other engines on the same robot, each by its script in this folder, in a virtual environment of its own.
+"""Second table: other engines on the same robot, each by a script in this folder, in a separate virtual environment.
 
-The scripts know nothing of artigrad: they are given a folder with the robot (robot.xml and masked.xml for MuJoCo and its
-kin, robot.urdf) and the inputs, and print JSON (`common.py`). Environments are made once and kept in .paper/.
+The scripts do not import artigrad: they read a folder with the robot (robot.xml and masked.xml for MuJoCo and related
+engines, robot.urdf) and the inputs, and print JSON (`common.py`). Environments are created once and kept in .paper/.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ INSTALL, LIMIT = 900, 600.0  # seconds of wall clock and of CPU
 
 
 class Engine(NamedTuple):
-    """A script of this folder, and what pip installs for it."""
+    """Script of this folder, and its pip requirements."""
 
     script: str
     packages: tuple[str, ...]
@@ -47,7 +47,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def environment(name: str, packages: tuple[str, ...]) -> Path:
-    """The Python of an engine's own environment; ours, where nothing is to be installed."""
+    """Return the Python of the environment of an engine; this one if nothing is to be installed."""
     if not packages:
         return Path(sys.executable)
     folder = FOLDER / f"venv-{Path(ENGINES[name].script).stem.removeprefix('with_')}"
@@ -66,7 +66,7 @@ def environment(name: str, packages: tuple[str, ...]) -> Path:
 
 
 def measure_engine(name: str, memory_GB: float) -> dict[str, Any]:
-    """Figures of one engine, or why there are none."""
+    """Return the figures of one engine, or the reason why there are none."""
     robot = scene.model(1)
     try:
         python = environment(name, ENGINES[name].packages)
@@ -81,7 +81,7 @@ def measure_engine(name: str, memory_GB: float) -> dict[str, Any]:
 
 
 def engine_sheet(found: list[dict[str, Any]]) -> Sheet:
-    """One line for each engine; "-" for what it does not have."""
+    """Return a table with a row per engine; "-" for missing figures."""
 
     def figure(e: dict[str, Any], key: str, digits: int, spread: str = "") -> str:
         if key not in e:

@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: their inputs, and how they are timed. Needs NumPy alone."""
+"""Inputs and timing common to the scripts of this folder. Needs NumPy only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def resident(which: str) -> int:
 
 
 def peak(call: Callable[[], Any]) -> float:
-    """MB that a call takes beyond what the process has."""
+    """Return the peak memory of a call beyond that of the process, MB."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
@@ -49,8 +49,13 @@ def report(
     compile_s: float = 0.0,
     kept_MB: float = 0.0,
 ) -> None:
-    """Time both, interleaved, and print. `forward` gives the height of the trunk at the end, `gradient` that of the loss to
-    the controls, or there is none. kept_MB: made beforehand for the gradient, which the peak does not see."""
+    """Time both functions, interleaved, and print the results.
+
+    Args:
+        forward: Returns the height of the trunk at the end.
+        gradient: Returns the gradient of that height with respect to the controls; None if not available.
+        kept_MB: Memory allocated in advance for the gradient, not part of the measured peak.
+    """
     found: dict[str, Any] = {"version": version, "height": float(forward()), "compile_s": compile_s, "what": what}
     calls = {"forward": forward}
     if gradient:

@@ -1,4 +1,4 @@
-"""What MJX and Brax share: JAX on one core of the CPU, and the jit of a rollout and of its reverse-mode gradient."""
+"""Common parts of MJX and Brax: JAX on one core of the CPU, and the jit of a rollout and of its reverse-mode gradient."""
 
 import time
 
@@ -10,7 +10,7 @@ jax.config.update("jax_platforms", "cpu")
 
 
 def report_rollout(final, version, what):
-    """`final` gives the last q and v of a rollout, from the first ones and the controls."""
+    """Time a rollout. `final` returns the last q and v, from the first ones and the controls."""
 
     def loss(q, v, u):
         q, v = final(q, v, u)

@@ -1,4 +1,4 @@
-"""The robot as files that other engines read."""
+"""Files of the robot for other engines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLOOR, FOOT = {"contype": "2", "conaffinity": "1"}, {"contype": "1", "conaffinit
 
 
 def write_robot(model: ag.Model, dt: float, folder: Path) -> None:
-    """robot.xml, masked.xml and robot.urdf."""
+    """Write robot.xml, masked.xml and robot.urdf."""
     text = mjcf(model, dt)
     (folder / "robot.xml").write_text(text)
     (folder / "masked.xml").write_text(masked(text))
@@ -24,7 +24,7 @@ def write_robot(model: ag.Model, dt: float, folder: Path) -> None:
 
 
 def masked(text: str) -> str:
-    """MJCF in which masks say what may touch, for those who do not read pairs."""
+    """Return MJCF with contact masks, for engines that do not read contact pairs."""
     root = xml.fromstring(text)
     for pairs in root.findall("contact"):
         root.remove(pairs)
@@ -38,7 +38,7 @@ def _text(x: np.ndarray) -> str:
 
 
 def _rpy(q: np.ndarray) -> np.ndarray:
-    """Roll, pitch and yaw of a quaternion w, x, y, z."""
+    """Return roll, pitch and yaw of a quaternion w, x, y, z."""
     w, x, y, z = q / np.linalg.norm(q)
     pitch = np.arcsin(np.clip(2 * (w * y - z * x), -1.0, 1.0))
     if abs(pitch) > np.pi / 2 - 1e-6:  # roll and yaw turn about one axis: all of it is yaw
@@ -51,7 +51,7 @@ def _rpy(q: np.ndarray) -> np.ndarray:
 
 
 def urdf(model: ag.Model) -> str:
-    """Bodies, joints and balls; without the floor, and without the free joint, which a URDF's root has by itself."""
+    """Return bodies, joints and balls as URDF, without the floor and without the free joint, which is implicit for the root."""
     p, root = model.params, xml.Element("robot", name=model.name)
     for i, name in enumerate(model.bodies):
         link = xml.SubElement(root, "link", name=name)

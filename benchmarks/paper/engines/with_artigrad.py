@@ -1,4 +1,4 @@
-"""artigrad with the law of the paper: hybrid solver, implicit gradient."""
+"""artigrad with the contact law of the paper: hybrid solver, implicit gradient."""
 
 import time
 

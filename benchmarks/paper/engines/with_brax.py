@@ -1,7 +1,7 @@
 """Brax, generalized pipeline: jit of a scan, and its reverse-mode gradient.
 
-Eight iterations, as its own humanoid has: with the four of its Ant the robot sinks, and the default of a hundred takes thrice
-as long for the same.
+Eight iterations, as in the humanoid of Brax: with the four of its Ant the robot sinks, and the default of a hundred takes
+three times as long for the same result.
 """
 
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""Drake: discrete MultibodyPlant with TAMSI, which can be differentiated; AutoDiffXd gives each step's Jacobian, chained."""
+"""Drake: discrete MultibodyPlant with TAMSI, which is differentiable. AutoDiffXd Jacobians of steps are chained."""
 
 import importlib.metadata
 
@@ -19,7 +19,7 @@ NU = len(NAMES)
 
 
 def robot(source=None):
-    """The plant, and joint PD with limits as blocks of the diagram. Controls come from a source or are its input."""
+    """Return the diagram of plant and joint PD with limits. Controls come from a source or are its input."""
     builder = DiagramBuilder()
     plant, _ = AddMultibodyPlantSceneGraph(builder, DT)
     plant.set_discrete_contact_approximation(DiscreteContactApproximation.kTamsi)
@@ -48,7 +48,7 @@ def robot(source=None):
 
 
 def places(plant):
-    """Where our q (x, y, z, quaternion, joints) and v (linear, angular, joints) stand in its state."""
+    """Return the indices of q (x, y, z, quaternion, joints) and v (linear, angular, joints) in the state of Drake."""
     trunk, joints = plant.GetBodyByName("trunk"), [plant.GetJointByName(name) for name in NAMES]
     q, v = trunk.floating_positions_start(), plant.num_positions() + trunk.floating_velocities_start_in_v()
     at_q = [*range(q + 4, q + 7), *range(q, q + 4), *(joint.position_start() for joint in joints)]

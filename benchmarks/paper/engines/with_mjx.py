@@ -1,5 +1,7 @@
-"""MJX: jit of a scan, and its reverse-mode gradient. One iteration of Newton, and no implicit damping (the
-robot has none), as its own quadrupeds have."""
+"""MJX: jit of a scan, and its reverse-mode gradient.
+
+One Newton iteration, and no implicit damping (the robot has none), as in the quadrupeds of MJX.
+"""
 
 import jax
 import mujoco

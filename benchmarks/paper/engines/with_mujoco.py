@@ -1,4 +1,4 @@
-"""MuJoCo C with the fastest of its solvers; the gradient by finite differences of every step, chained."""
+"""MuJoCo C with its fastest solver; the gradient by chained finite differences of every step."""
 
 import time
 
@@ -14,7 +14,7 @@ OFF = sum(int(bit) for name, bit in SWITCHES if name.startswith("mjDSBL_") and n
 
 
 class Robot:
-    """With a solver of MuJoCo, at its first state."""
+    """Robot with a solver of MuJoCo, at its first state."""
 
     def __init__(self, solver):
         self.m = mujoco.MjModel.from_xml_path(str(FOLDER / "robot.xml"))

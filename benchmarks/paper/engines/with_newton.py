@@ -1,4 +1,4 @@
-"""Newton: Featherstone with penalty contacts, and Warp's tape over all steps. f32."""
+"""Newton: Featherstone with penalty contacts, and a Warp tape over all steps. f32."""
 
 import time
 
@@ -25,7 +25,7 @@ at_v = [*range(6), *model.joint_qd_start.numpy()[joints]]
 
 
 def array(values, places):
-    """Our q or v in its order."""
+    """Return q or v in the order of Newton."""
     out = np.empty(len(values), np.float32)
     out[places] = values
     return wp.array(out, dtype=float)
@@ -43,7 +43,7 @@ states, controls = [model.state(requires_grad=True) for _ in range(len(U) + 1)],
 states[0].joint_q.assign(array(Q, at_q))
 states[0].joint_qd.assign(array(V, at_v))
 newton.eval_fk(model, states[0].joint_q, states[0].joint_qd, states[0])
-# which shapes touch is asked once, as in its own examples of gradients; how deep they are is found in every step
+# contact pairs are computed once, as in the gradient examples of Newton; how deep they are is found in every step
 pipeline = newton.CollisionPipeline(model, broad_phase="explicit", rigid_contact_max=8, requires_grad=False)
 contacts = pipeline.contacts()
 pipeline.collide(states[0], contacts)
@@ -77,7 +77,7 @@ def gradient():
 
 
 def bytes_of(x):
-    """Of the arrays of an object, and of their gradients."""
+    """Return the bytes of the arrays of an object, and of their gradients."""
     arrays = [a for a in vars(x).values() if isinstance(a, wp.array)]
     return sum(a.capacity + (a.grad.capacity if a.requires_grad else 0) for a in arrays)
 

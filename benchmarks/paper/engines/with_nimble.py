@@ -1,4 +1,4 @@
-"""Nimble: its LCP with analytic gradients through the contact, as a layer of PyTorch."""
+"""Nimble: LCP with analytic gradients through contact, as a PyTorch layer."""
 
 import importlib.metadata
 
@@ -28,7 +28,7 @@ body.setFrictionCoeff(1.0)
 names = [robot.getDofByIndex(k).getName() for k in range(robot.getNumDofs())]
 order = [f"{leg}_{part}_joint" for leg in ("fr", "fl", "rr", "rl") for part in ("hip", "upper", "lower")]
 n = len(names)
-at_q = np.array([3, 4, 5, 0, 1, 2, *(names.index(name) for name in order)])  # its free joint: rotation vector, place
+at_q = np.array([3, 4, 5, 0, 1, 2, *(names.index(name) for name in order)])  # its free joint: rotation vector, position
 at_v = n + at_q
 x0, bar = np.zeros(2 * n), np.zeros(2 * n)
 x0[at_q], x0[at_v] = np.concatenate([Q[:3], np.zeros(3), Q[7:]]), V

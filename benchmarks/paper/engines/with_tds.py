@@ -1,4 +1,4 @@
-"""Tiny Differentiable Simulator: its wheel for Python, in doubles only, which cannot be differentiated."""
+"""Tiny Differentiable Simulator: its Python wheel, in f64. The wheel has no differentiable number type."""
 
 import importlib.metadata
 
