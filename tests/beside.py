@@ -1,4 +1,4 @@
-"""One robot in both engines: accelerations, forces, readings and one step of ours beside MuJoCo's, at random states."""
+"""Comparison of a robot in both engines at random states: accelerations, forces, readings and one step."""
 
 from __future__ import annotations
 
@@ -20,9 +20,17 @@ ROUNDED = 1e-9  # m: nearer to a margin, rounding decides
 
 
 class Differences(NamedTuple):
-    """The largest ones, relative to the largest number of their kind (at least 1). free: accelerations without constraints;
-    all: with them; forces: of actuators; tendons: lengths; sensors: readings; step: q, v and act after a step of the file's own
-    integrator. same: at how many states both have the same contacts; only at these is `all`, `sensors` and `step` compared."""
+    """Largest differences, relative to the largest value of their kind (at least 1).
+
+    Attributes:
+        free: Accelerations without constraints.
+        all: Accelerations with constraints.
+        forces: Forces of actuators.
+        tendons: Lengths of tendons.
+        sensors: Readings.
+        step: q, v and act after a step of the file's integrator.
+        same: Number of states with the same contacts in both; `all`, `sensors` and `step` are compared at these only.
+    """
 
     free: float
     all: float
@@ -34,7 +42,7 @@ class Differences(NamedTuple):
 
 
 def tight(m: mujoco.MjModel) -> None:
-    """MuJoCo to the last digit: its Newton, its collision of solids, and frames that it takes for one within 1e-6."""
+    """Set MuJoCo to full precision: Newton, convex collision, and frames equal within 1e-6."""
     m.opt.tolerance, m.opt.iterations, m.opt.solver = 0.0, 100, mujoco.mjtSolver.mjSOL_NEWTON
     m.opt.ls_iterations, m.opt.ls_tolerance = 200, 1e-15
     m.opt.ccd_iterations, m.opt.ccd_tolerance = 200, 1e-12
@@ -42,8 +50,10 @@ def tight(m: mujoco.MjModel) -> None:
 
 
 def compare(model: ag.Model, m: mujoco.MjModel, states: int, seed: int = 0) -> Differences:
-    """Both at random states with random controls and activations. If none of them has the same contacts in both, once more with
-    poses a tenth as far from the keyframe."""
+    """Compare at random states with random controls and activations.
+
+    If no state has the same contacts in both engines, repeat with poses a tenth as far from the keyframe.
+    """
     found = _compare(model, m, states, seed, 1.0)
     return found if found.same else _compare(model, m, states, seed, 0.1)
 
@@ -118,7 +128,7 @@ ROUNDING: Contacts = {frozenset(("rounding", "decides")): np.zeros((1, 4))}  # w
 
 
 def _contacts(sim: ag.Simulator, traj: ag.Trajectory) -> list[Contacts]:
-    """Ours, robot by robot: distance and place of the points that touch, by the names of the two shapes."""
+    """Return contacts of each state: distance and position, by names of the two shapes."""
     if not sim.model.shapes.pairs:
         return [{}] * traj.batch
     seen = sim.contacts(traj)
@@ -132,7 +142,7 @@ def _contacts(sim: ag.Simulator, traj: ag.Trajectory) -> list[Contacts]:
 
 
 def _just_touches(nearly: mujoco.MjModel, d: mujoco.MjData) -> bool:
-    """Whether two shapes are at their margin, so that rounding decides whether they touch."""
+    """Return True if two shapes are at their margin, where rounding decides whether they touch."""
     other = mujoco.MjData(nearly)
     other.qpos[:] = d.qpos
     mujoco.mj_fwdPosition(nearly, other)
@@ -150,14 +160,14 @@ def _their_contacts(m: mujoco.MjModel, d: mujoco.MjData, names: Names) -> Contac
 
 
 def _crossing(m: mujoco.MjModel, contact: mujoco.MjContact) -> bool:
-    """Whether the axes of two round shapes meet, so that rounding decides the normal."""
+    """Return True if the axes of two round shapes intersect, where rounding decides the normal."""
     if not all(m.geom_type[g] in BALL_OR_CAPSULE for g in contact.geom):
         return False
     return bool(contact.dist + m.geom_size[contact.geom, 0].sum() < 1e-9)
 
 
 def _agree(ours: Contacts, theirs: Contacts) -> bool:
-    """Whether each point has its like."""
+    """Return True if each point has an equal one."""
     if ours.keys() != theirs.keys() or any(len(x) != len(theirs[pair]) for pair, x in ours.items()):
         return False
     return all(np.abs(x[:, None] - theirs[pair][None]).max(-1).min(1).max() < APART for pair, x in ours.items())

@@ -1,5 +1,7 @@
-"""For all tests: Ctrl-C means what it means at a terminal, also where the tests run in the background of a shell; JAX has
-four CPU devices, for tests of sharding."""
+"""Configuration of all tests.
+
+Ctrl-C interrupts them also in the background of a shell. JAX has four CPU devices, for tests of sharding.
+"""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The functions that PyTorch and JAX share, each as a function of all its inputs; a small robot in contact to try them on."""
+"""Functions common to PyTorch and JAX, each as a function of all its inputs; a small robot in contact to test them."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ READS |= {"contacts": ("u", "wrench"), "sensors": ("u",), "forward_dynamics": ("
 
 
 def inputs(lead=(2,), seed=0):
-    """Arrays by name: robots that slide on the floor, moving, pushed; and fields of params."""
+    """Return arrays by name: states of robots that slide on the floor, with wrenches; and fields of params."""
     rng, m = np.random.default_rng(seed), MODEL
     q = np.array(ag.Simulator(m).reset().q)
     q = ag.integrate(m, np.broadcast_to(q, (*lead, m.nq)), 0.003 * rng.normal(size=(*lead, m.nv)))
@@ -54,7 +54,7 @@ def inputs(lead=(2,), seed=0):
 
 
 def of_all(name, f, sim):
-    """The call as a function of (q, v, what else it reads, fields), and the names of those."""
+    """Return the call as a function of (q, v, other inputs, fields), and their names."""
     names = ("q", "v", *READS.get(name, ()), *FIELDS)
 
     def call(*arrays):

@@ -1,6 +1,7 @@
-"""Gradients of robot files against differences, each where it touches something.
+"""Gradients of robot files compared with differences, in contact.
 
-`python -m tests.gradients [PART OF A NAME ...]` prints a line per file of `tests.packages`: ten lumps stand for their thousand.
+`python -m tests.gradients [PART OF A NAME ...]` prints a line per file of `tests.packages`; ten of the random objects
+represent all.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SIZES = np.array([1e-5, 1e-6, 1e-7])  # of changes that differences are made of
 
 
 def placed(path: Path) -> ag.Model:
-    """The file's robot; that of a URDF, which has no floor, freed and over one if it can be."""
+    """Return the robot of a file; that of a URDF, which has no floor, with a free base over one if possible."""
     if path.suffix == ".xml":
         return ag.load(path, strict=False)
     try:
@@ -38,8 +39,10 @@ def placed(path: Path) -> ag.Model:
 
 
 def touching(sim: ag.Simulator, rng: np.random.Generator) -> tuple[ag.State, bool]:
-    """A state in which something touches, and whether there is one: what falls or is driven at random from near the keyframe,
-    and from farther away if nothing came near, a little after the first touch."""
+    """Return a state in contact, and True if there is one.
+
+    The robot falls or is driven at random from near the keyframe, and from farther away without a contact.
+    """
     for start in _starts(sim, rng):
         traj = sim.rollout(start, 0.3 * rng.normal(size=(int(min(SECONDS / sim.dt, MOST)), sim.model.nu)))
         wild = ~(np.abs(traj.v).max(-1, initial=0.0) < WILD)
@@ -63,7 +66,7 @@ def _starts(sim: ag.Simulator, rng: np.random.Generator) -> Iterator[ag.State]:
 
 
 def _raised(sim: ag.Simulator, state: ag.State) -> ag.State:
-    """Until nothing of it is in the floor."""
+    """Return the state raised until nothing is below the floor."""
     floor = [k for k, pair in enumerate(sim.contact_names) if "floor" in pair]
     for _ in range(100):
         if not floor or (sim.contacts(sim.rollout(state, steps=1)).gap[:, floor] > 0).all():
@@ -73,15 +76,17 @@ def _raised(sim: ag.Simulator, state: ag.State) -> ag.State:
 
 
 def _rough(sim: ag.Simulator, state: ag.State, u: np.ndarray, inputs: list[str], rng: np.random.Generator) -> str:
-    """Why differences say nothing of some inputs: changes of the state that are next to none change the motion, or those of
-    several sizes along an input disagree. Nothing, if they should be right."""
+    """Return the reason why differences do not apply to some inputs; "" if they do.
+
+    Tiny changes of the state change the trajectory, or differences of several sizes disagree.
+    """
     n, m = 32, sim.model
 
     def after(start: ag.State, u: np.ndarray, params: ag.Params | None = None) -> np.ndarray:
         return sim.rollout(start, u, params=params).v[:, -1]
 
     def along(what: str, moves: np.ndarray) -> np.ndarray:
-        """Velocities after the steps with an input changed by some multiples of a random direction."""
+        """Return velocities after the steps with an input changed by multiples of a random direction."""
         start, us, params = state.map(lambda x: np.tile(x, (len(moves), 1))), np.tile(u, (len(moves), 1, 1)), None
         if what == "u":
             us = us + np.multiply.outer(moves, rng.normal(size=u.shape))
@@ -108,7 +113,7 @@ def _rough(sim: ag.Simulator, state: ag.State, u: np.ndarray, inputs: list[str],
 
 
 def checked(path: Path, seed: int = 0) -> str:
-    """In a few words: how far gradients are from differences; where that is too far, which, and what says so."""
+    """Return a short text: error of gradients; if large, the input, and the reason."""
     model = placed(path)
     if not model.nv:
         return "nothing moves"

@@ -30,7 +30,7 @@ TABLE = Path(__file__).parent.parent / "docs" / "compatibility.md"
 
 
 def folder(package: str) -> Path | None:
-    """Where a package lies; it is not imported."""
+    """Return the folder of a package without importing it."""
     spec = find_spec(package)
     return Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
 
@@ -49,7 +49,7 @@ def files(*, everything: bool = False) -> list[tuple[str, Path]]:
 
 @cache
 def refused() -> dict[str, str]:
-    """Why files do not load, by name."""
+    """Return the reasons why files do not load, by name."""
     why = {}
     for name, path in files():
         try:
@@ -60,12 +60,12 @@ def refused() -> dict[str, str]:
 
 
 def loading() -> list[tuple[str, Path]]:
-    """The files that load."""
+    """Return the files that load."""
     return [(name, path) for name, path in files() if name not in refused()]
 
 
 def _is_part(path: Path) -> bool:
-    """Whether a file is none by itself: MuJoCo loads it neither, or there is no body in it."""
+    """Return True if a file is only a part of others: MuJoCo does not load it either, or it has no body."""
     import mujoco
 
     try:
@@ -75,8 +75,11 @@ def _is_part(path: Path) -> bool:
 
 
 def row(path: Path, states: int) -> tuple[str, ...]:
-    """How a file loads (strict, loose, not), its size, how far it is from MuJoCo and its gradients from differences, and what
-    is left out or why it does not."""
+    """Return the row of a file.
+
+    It has the loading result (strict, loose, not), sizes, difference from MuJoCo, error of gradients, and omitted features
+    or the reason.
+    """
     from .beside import compare
     from .gradients import checked
 
@@ -110,7 +113,7 @@ def _versions() -> str:
 
 
 def again(states: int, only: str) -> str:
-    """The page with those rows made anew whose name has `only` in it."""
+    """Return the page with the rows recomputed whose name contains `only`."""
     found = {name: path for name, path in files(everything=True) if only in name and LUMPS not in name}
     lines = TABLE.read_text().splitlines()
     for k, line in enumerate(lines):
@@ -126,7 +129,7 @@ def _line(name: str, *cells: str) -> str:
 
 
 def table(states: int) -> str:
-    """The page."""
+    """Return the page."""
     rows = []
     for name, path in files(everything=True):
         rows.append((name, *row(path, 0 if LUMPS in name else states)))

@@ -1,4 +1,4 @@
-"""Public functions and methods, each with one set of arguments that is right: what `searches/junk_arguments.py` walks."""
+"""Public functions and methods, each with valid arguments: the input of `searches/junk_arguments.py`."""
 
 import tempfile
 from functools import cache
@@ -42,13 +42,13 @@ XML = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .3">
 
 
 class Call(NamedTuple):
-    """One function.
+    """Call of one function.
 
     Attributes:
-        function: What is called.
-        arguments: Arguments by name, which it accepts.
+        function: The function.
+        arguments: Valid arguments by name.
         words: Other words that an error may use for an argument, by its name.
-        keywords: Whether further keywords are tried.
+        keywords: True if further keywords are tested.
     """
 
     function: Any
@@ -63,7 +63,7 @@ BATCH = {"num_envs": ("actions",)}
 
 @cache
 def folder():
-    """A folder with sound and damaged files."""
+    """Return a folder with intact and damaged files."""
     where = Path(tempfile.mkdtemp(prefix="artigrad-junk-"))
     traj = swing().rollout(swing().reset(), steps=4)
     traj.save(where / "good.npz")
@@ -113,7 +113,7 @@ def ball():
 
 
 def builder():
-    """A builder with a part of each kind."""
+    """Return a builder with a part of each kind."""
     b = ag.ModelBuilder("hand")
     b.add_body("base", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
     b.add_body("arm", "base", joint="revolute", axis=(0, 1, 0), mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.1, 0, 0))
@@ -128,7 +128,7 @@ def builder():
 
 
 def built(method):
-    """A method of a builder, and the model that comes out."""
+    """Call a method of a builder, and return the built model."""
 
     def call(**arguments):
         b = builder()
@@ -139,7 +139,7 @@ def built(method):
 
 
 def edited(method):
-    """A method of an editor, and the model that comes out."""
+    """Call a method of an editor, and return the built model."""
 
     def call(**arguments):
         b = ag.edit(builder().build())
@@ -579,7 +579,7 @@ def builders():
 
 
 def control():
-    """Controllers, fits, optimisers."""
+    """Controllers, fits, optimizers."""
     from artigrad.control import MPC, Goal, LeastSquares, Quadratic, ik, ilqr, lqr
     from artigrad.optimize import minimize
 
@@ -904,7 +904,7 @@ def on_jax():
 
 
 def front_end(name, module, sim, state, u, one):
-    """The functions that PyTorch and JAX share."""
+    """Functions common to PyTorch and JAX."""
     params, words = {"params": {"mass": sim.params.mass}}, STATE | {"sim": ("Simulator",), "wrench": ("wrenches",)}
     words |= {"params": ("parameter", "parameters"), "u": ("controls",)}
     short = {"sim": sim, "state": state, "u": one, **params}
@@ -931,7 +931,7 @@ def front_end(name, module, sim, state, u, one):
 
 
 def viewers():
-    """Pages in the browser, which are closed at once."""
+    """Pages in the browser, closed at once."""
 
     def stopped(function):
         def call(**arguments):

@@ -32,7 +32,7 @@ def test_named_files_exist():
 
 
 def test_modules_of_rollout_and_vjp_are_named():
-    """Those that a call passes through once its kernels are compiled."""
+    """Modules that a call passes through after compilation."""
     sim = ag.Simulator(ag.robots.pendulum(2))
     called = set()
 

@@ -1,7 +1,7 @@
-"""The code of every page of the documentation runs as it stands, from top to bottom, in an empty folder.
+"""Code of every documentation page runs unchanged, from top to bottom, in an empty folder.
 
-Blocks of a page share their names. Of shell blocks, `artigrad info` and `artigrad check` are run. Pages that open a
-browser get a viewer that ends at once. The API pages list all that is public.
+Blocks of a page share their names. Of shell blocks, `artigrad info` and `artigrad check` are run. Pages that open a browser
+get a viewer that ends at once. The API pages list all public names.
 """
 
 import re
@@ -89,7 +89,7 @@ MAKING = re.compile(r'^model = (?:ag\.robots.*?$|ag\.load\("""(?:.*?)"""\)$)', r
 
 @pytest.mark.parametrize("name", ["gradient", "trajectory", "policy"])
 def test_tutorial_on_a_plain_urdf(name, tmp_path, monkeypatch):
-    """As the pages say: with `ag.load("your.urdf", motors=True)` in place of their robot."""
+    """The code of the pages with `ag.load("your.urdf", motors=True)` in place of their robot."""
     monkeypatch.chdir(tmp_path)
     Path("your.urdf").write_text(PLAIN_URDF)
     code = "\n".join(
@@ -101,7 +101,7 @@ def test_tutorial_on_a_plain_urdf(name, tmp_path, monkeypatch):
 
 
 def test_control_on_a_plain_urdf():
-    """The calls of the page on control, on the reader's file: a body is reached as a site is, and controls may be unbounded."""
+    """The calls of the control page on a URDF: a body replaces a site, and controls may be unbounded."""
     sim = ag.Simulator(ag.load(PLAIN_URDF, motors=True), dt=0.01)
     assert ik(sim, Goal("tool", position=(0.3, 0.0, 0.9))).solved
     upright, state = ag.State(np.zeros(2), np.zeros(2)), ag.State(np.array([0.1, -0.1]), np.zeros(2))
@@ -162,7 +162,7 @@ def test_diffs_are_those_of_the_source(page):
     assert not missing, "\n".join(missing)
 
 
-def test_what_the_source_cites_of_the_theory_is_there():
+def test_cited_theory_equations_exist():
     pages = "\n".join(page.read_text() for page in (DOCS / "theory").glob("*.md"))
     there = set(re.findall(r"\((\d+\.\d+)\)  ", pages)) | set(re.findall(r"^\| (\d+\.\d+) \|", pages, re.MULTILINE))
     cited = set()

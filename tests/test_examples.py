@@ -18,7 +18,7 @@ def test_example(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(path):
-    """Its cells run in order, and what ends a cell shows itself as notebooks want it."""
+    """Its cells run in order, and the last expression of a cell has a notebook representation."""
     notebook = json.loads(path.read_text())
     assert notebook["nbformat"] == 4
     names: dict = {"__name__": "__main__"}

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all; paths that cannot be are refused."""
+"""Files are written atomically; invalid paths are refused."""
 
 import ast
 import os
@@ -19,7 +19,7 @@ SOURCE = Path(ag.__file__).parent
 
 @pytest.fixture(params=[20, 1000])
 def full_disk(request):
-    """No file may be longer than so many bytes."""
+    """Limit the size of files to a number of bytes."""
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (request.param, hard))
@@ -87,7 +87,7 @@ def test_paths_that_cannot_be_written_or_read(tmp_path):
 
 
 def test_every_file_of_the_library_is_written_by_replacing():
-    """Files that grow by rows are excepted: a row that was cut off is left out when they are read."""
+    """Files that grow by rows are excepted: readers ignore a truncated row."""
     writes = {"write_text", "write_bytes", "savez", "savez_compressed", "savefig", "save_gif", "save_mp4", "save_page"}
     found = 0
     for file in SOURCE.rglob("*.py"):

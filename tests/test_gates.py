@@ -1,4 +1,4 @@
-"""The checks of `make test` fail where they should: each is run on a small tree, first sound and then with one fault."""
+"""The checks of `make test` detect faults: each runs on a small tree, first intact and then with one fault."""
 
 import os
 import re
@@ -14,7 +14,7 @@ TOOLS = Path(sys.executable).parent
 
 
 def run(target, tool, folder, *arguments):
-    """The exit status of a command of the Makefile, as the Makefile calls it, in another folder."""
+    """Return the exit status of a command of the Makefile in another folder."""
     recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
     (line,) = [line for line in recipe.splitlines() if f"$(BIN)/{tool}" in line and set(arguments) <= set(line.split())]
     words = shlex.split(line.replace("$(BIN)", str(TOOLS)))
@@ -34,7 +34,7 @@ DOCUMENTATION_FAULTS = {
 
 @pytest.fixture
 def site(tmp_path):
-    """A site of one page with this project's configuration, but without the reference, which takes seconds."""
+    """Return a site of one page with the configuration of this project, without the slow API reference."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("# Start\n\n[back](#start)\n")
     (tmp_path / "mkdocs.yml").write_text(

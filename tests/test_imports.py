@@ -1,4 +1,4 @@
-"""What importing loads, in which direction packages depend on each other, and what keeps the tree legible."""
+"""Imports: what `import artigrad` loads, the order of packages, and readability rules of the tree."""
 
 import ast
 import inspect
@@ -53,7 +53,7 @@ def layer(module: tuple[str, ...]) -> str:
 
 
 def imports(file: Path):
-    """Modules of the package that a module imports, and whether at its top; not what is for type checking only."""
+    """Return the modules of the package that a module imports, and True if at its top; without type-checking imports."""
     own, tree = module_of(file), ast.parse(file.read_text())
     package = own if file.name == "__init__.py" else own[:-1]
     guarded = {
@@ -113,7 +113,7 @@ def test_class_names_are_unique():
 
 
 def test_functions_of_the_physics_have_at_most_six_arguments():
-    """`self` not counted."""
+    """`self` is not counted."""
     for package in ("physics",):
         for file in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text())):
@@ -129,8 +129,8 @@ def test_the_step_is_one_page():
     assert len((ROOT / "physics" / "step.py").read_text().splitlines()) < 120
 
 
-def test_nobody_asks_for_joints_by_name():
-    """But the records themselves, and robots that are built."""
+def test_no_source_file_tests_for_joint_types_by_name():
+    """Except the records themselves, and robots."""
     names = "|".join(artigrad.physics.joints.table.JOINTS)
     asked = re.compile(rf'(==|!=|\bin\b) ?\(?"({names})"')
     for file in FILES:
@@ -140,7 +140,7 @@ def test_nobody_asks_for_joints_by_name():
 
 
 def test_words():
-    """The field's own words; a newcomer should not have to learn ours."""
+    """Words of this project are those of the field."""
     private = r"\b(door|the way back|on the way back|impulses_again|accelerate_again)\b"
     texts = [*FILES, *(ROOT.parent.parent / "docs").rglob("*.md"), ROOT.parent.parent / "README.md"]
     for file in texts:
@@ -169,7 +169,7 @@ def test_every_public_name_has_a_docstring():
 
 
 def test_options_of_a_simulator_are_those_of_options():
-    """They stand in its signature, for completion and type checkers."""
+    """They are in its signature, for completion and type checkers."""
     listed = inspect.signature(artigrad.Simulator.__init__).parameters
     assert set(inspect.signature(artigrad.Options).parameters) <= set(listed)
 

@@ -1,4 +1,4 @@
-"""What pip installs, from a wheel and from a source archive, is whole: it imports, simulates and differentiates."""
+"""A wheel and a source archive install completely: the package imports, simulates and differentiates."""
 
 import re
 import shutil
@@ -65,7 +65,7 @@ def test_the_lowest_versions_are_those_that_are_tested():
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A wheel and a source archive, made in a copy of the project."""
+    """Build a wheel and a source archive in a copy of the project."""
     copy, out = tmp_path_factory.mktemp("copy") / "artigrad", tmp_path_factory.mktemp("out")
     copy.mkdir()
     shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -77,7 +77,7 @@ def built(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_what_is_installed_is_whole(built, kind, tmp_path):
+def test_installed_package_is_complete(built, kind, tmp_path):
     if kind == "wheel":
         (file,) = built.glob("*.whl")
         with zipfile.ZipFile(file) as archive:

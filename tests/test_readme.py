@@ -1,4 +1,4 @@
-"""The code of the README and of pages runs as it stands."""
+"""Code of the README and of pages runs unchanged."""
 
 import re
 from pathlib import Path

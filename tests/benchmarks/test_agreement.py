@@ -1,4 +1,4 @@
-"""The comparison of contacts with MuJoCo's."""
+"""Comparison of contacts with MuJoCo."""
 
 from itertools import pairwise
 

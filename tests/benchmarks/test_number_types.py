@@ -1,4 +1,4 @@
-"""The physics source on other number types (`benchmarks/paper/`): the same step, and the gradient of our adjoints."""
+"""Physics source on other number types (`benchmarks/paper/`): the same step and gradient."""
 
 import ctypes
 import math
@@ -21,7 +21,7 @@ def robot():
 
 @pytest.fixture(scope="module")
 def given(robot):
-    """Feet pressed a little into the floor, so that all four push."""
+    """State with feet slightly below the floor, so that all four push."""
     found = scene.inputs(robot, STEPS)
     found.q[2] -= 0.012
     return found
@@ -108,13 +108,13 @@ def test_casadi_as_generated_c(robot, given, ours, tmp_path, monkeypatch):
     ],
     ids=["time", "memory", "time of a child", "error"],
 )
-def test_a_tool_that_does_not_finish_says_why(code, limit, why):
+def test_failure_of_a_tool_has_the_reason(code, limit, why):
     with pytest.raises(cells.Failed, match=why):
         cells.run([sys.executable, "-c", code], limit=limit, memory_GB=0.3)
 
 
-def test_what_is_not_tried():
-    """Longer than what failed, or ten times the code of what took too long to compile."""
+def test_cells_beyond_failed_ones_are_skipped():
+    """Cells longer than a failed one, or with ten times the code of one that compiled too long."""
     done, failed = cells.Cell("JAX", 1, 50, ready_s=70.0, forward=[1.0]), cells.Cell("CppAD", 1, 500, why="over 8 GB")
     known = [done, failed]
     assert "70 s to be ready" in cells.hopeless(cells.Cell("JAX", 10, 1000), known, 600.0)

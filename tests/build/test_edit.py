@@ -1,4 +1,4 @@
-"""Models are taken apart by name, changed and put together again."""
+"""Editing of models by names of parts."""
 
 import mujoco
 import numpy as np
@@ -47,7 +47,7 @@ def arm():
 
 
 def same(a, b):
-    """Whether two models are one, but for rounding."""
+    """Return True if two models are equal up to rounding."""
     assert (a.bodies, a.joints, a.sites, a.actuators, a.sensors) == (
         b.bodies,
         b.joints,
@@ -68,7 +68,7 @@ def test_an_edit_without_changes_is_the_model():
     same(ag.edit(arm()).build(), arm())
 
 
-def test_what_is_added_is_what_mujoco_adds():
+def test_added_parts_match_mujoco():
     """A payload, a site, a shape and a motor, here and in an MjSpec: the next state is the same."""
     b = ag.edit(arm())
     b.add_body("payload", "hand", position=(0.1, 0, 0), mass=0.7, inertia=(0.01, 0.02, 0.02))
@@ -106,7 +106,7 @@ def test_a_body_goes_with_all_that_needs_it():
     ag.Simulator(model).step(model.keyframe("bent"))
 
 
-def test_a_joint_goes_and_its_body_stays():
+def test_removing_a_joint_keeps_its_body():
     b = ag.edit(arm())
     b.remove("joint", "wrist")
     model = b.build()
@@ -128,7 +128,7 @@ def test_small_parts_go_alone(part, name):
     assert ("where" in [s.name for s in model.sensors]) == (name != "tip")  # that site is what it reads
 
 
-def test_a_new_name_is_known_everywhere():
+def test_renaming_updates_all_references():
     b = ag.edit(arm())
     for part, old, new in (
         ("body", "lower", "forearm"),
@@ -159,7 +159,7 @@ def test_a_new_name_is_known_everywhere():
     same(b.build(), ag.load(text))
 
 
-def test_wrong_names_are_told():
+def test_wrong_names_are_reported():
     b = ag.edit(arm())
     with pytest.raises(ag.ModelError, match="no body 'hend'; did you mean 'hand'"):
         b.remove("body", "hend")

@@ -1,4 +1,4 @@
-"""What follows from a model when it is built: pairs, weights of tendons."""
+"""Quantities derived when a model is built: pairs, inverse weights of tendons."""
 
 import itertools
 
@@ -33,7 +33,7 @@ def crowded(rng: np.random.Generator) -> str:
 
 
 def test_pairs_that_may_touch_are_those_that_mujoco_touches():
-    """Everything lies in one point, so that all pairs touch that may."""
+    """All shapes are at one point, so that all candidate pairs touch."""
     for seed in range(4):
         text = crowded(np.random.default_rng(seed))
         model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
@@ -50,7 +50,7 @@ def test_pairs_that_may_touch_are_those_that_mujoco_touches():
 
 
 def test_weights_and_lengths_of_tendons_are_mujocos():
-    """Of a fixed tendon, a straight one between two trees, and one that wraps around a sphere."""
+    """A fixed tendon, a straight one between two trees, and one that wraps around a sphere."""
     text = """<mujoco><worldbody><site name="w" pos=".1 .3 1"/>
       <body name="a" pos="0 0 1"><freejoint/><geom size=".1 .2 .3" type="box"/><site name="a" pos=".1 .1 .1"/>
         <body pos=".4 0 0"><joint name="j" axis="0 1 0" ref=".3" armature=".1"/><geom size=".1"/>

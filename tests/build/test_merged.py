@@ -1,4 +1,4 @@
-"""Merged and saved models keep who touches whom, what lifts, where the reference is, and what only controllers read."""
+"""Merged and saved models keep collision filters, gravity compensation, references and controller parameters."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ PARENTS = """<mujoco><option gravity="0 0 0" timestep=".001"><flag filterparent=
 
 
 def test_merged_models_keep_whether_their_bodies_touch_their_parents(tmp_path):
-    """Both ways round, under the flag of the other, and saved."""
+    """In both orders, under the flag of the other model, and saved."""
     touches, filters = (ag.load(PARENTS.format(flag)) for flag in ("disable", "enable"))
     assert touching(ag.scene([touches], floor=False)) == {frozenset(("0/a", "0/b"))}
     np.testing.assert_allclose(speeds(ag.scene([touches], floor=False)), speeds(touches), rtol=1e-12)
@@ -120,7 +120,7 @@ def test_nothing_lifts_without_actuators(tmp_path):
 
 
 def test_the_reference_is_no_keyframe(tmp_path):
-    """It is a number of each joint: keyframes of any name change nothing, and edits, merged models and files keep it."""
+    """Keyframes of any name do not change the reference; edits, merged models and files keep it."""
 
     def arm(**reference):
         b = ag.ModelBuilder("m", gravity=(0, 0, 0))

@@ -1,4 +1,4 @@
-"""Pictures of solids: what they show, and their gradients against central differences."""
+"""Images of solids, and their gradients compared with central differences."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ H = 1e-6
 
 
 def model(kind="box", rng=None):
-    """One thing, which moves freely."""
+    """One free shape."""
     b = ag.ModelBuilder(kind)
     b.add_body("thing", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
     if kind == "hull":
@@ -73,8 +73,8 @@ def test_gradients_of_pixels(kind, soft):
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "hull"])
-def test_rays_meet_what_they_should(kind):
-    """A ray through the middle from above meets the top, one beside it nothing, and depth is the distance along the axis."""
+def test_rays_hit_the_expected_shapes(kind):
+    """A ray from above through the center hits the top, one beside it nothing; depth is the distance along the axis."""
     top = {"plane": 0.0, "sphere": 0.35, "capsule": 0.5, "ellipsoid": 0.2, "cylinder": 0.3, "box": 0.2}[kind]
     scene = RayScene.of(model(kind))
     camera = Camera.look_at((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), fov=90.0, width=31, height=31, up=(0.0, 1.0, 0.0))
@@ -101,7 +101,7 @@ def test_nearer_solids_hide_others():
 
 
 def test_a_soft_edge_tells_where_a_ball_is():
-    """Sharp edges of a thing of one colour in flat light tell nothing; soft ones lead there."""
+    """Sharp edges of a uniform shape in flat light have no gradient; soft ones have one towards the target."""
     scene = RayScene.of(model("sphere"))
     camera = Camera.look_at((0.0, 0.0, 4.0), (0.0, 0.0, 0.0), width=32, height=32, up=(0.0, 1.0, 0.0))
     turn = torch.eye(3).double()[None]
@@ -121,7 +121,7 @@ def test_a_soft_edge_tells_where_a_ball_is():
 
 
 def test_batches_and_shares(monkeypatch):
-    """Robots of a batch are as alone, with cameras and sizes of their own, and in shares, gradients too."""
+    """Batch elements have the images of single robots, also with different cameras and sizes and in chunks; gradients too."""
     sim, rng = ag.Simulator(model("capsule")), np.random.default_rng(0)
     q = torch.tensor(np.tile([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], (2, 3, 1)))
     q[..., :3] += torch.tensor(rng.normal(size=(2, 3, 3)) * 0.1)
@@ -158,7 +158,7 @@ XML = """
 
 
 def test_cameras_of_a_file(tmp_path):
-    """They are where the file has them, move with their bodies, and are saved."""
+    """They have the poses of the file, move with their bodies, and are saved."""
     robot = ag.load(XML)
     ag.save(robot, tmp_path / "robot.xml")
     for m in (robot, ag.load(tmp_path / "robot.xml"), ag.scene([robot, robot])):
@@ -178,7 +178,7 @@ def test_cameras_of_a_file(tmp_path):
 
 
 def test_shapes_are_seen_with_their_parameters():
-    """Of a model without visuals: sizes in `params` have gradients."""
+    """A model without visuals: sizes in `params` have gradients."""
     b = ag.ModelBuilder("ball")
     b.add_body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
     b.add_sphere("ball", 0.3, name="ball")
@@ -192,7 +192,7 @@ def test_shapes_are_seen_with_their_parameters():
     assert bar[m.shape("ball"), 0] > 0
 
 
-def test_what_is_refused():
+def test_invalid_input_is_refused():
     scene, camera = RayScene.of(model("box")), Camera.look_at((0.0, -2.0, 0.0), (0.0, 0.0, 0.0))
     with pytest.raises(ag.InputError, match="move with bodies"):
         render(scene, camera)

@@ -1,4 +1,4 @@
-"""The command line."""
+"""Command line interface."""
 
 import json
 import signal
@@ -58,7 +58,7 @@ def test_run_shows_the_best_trajectory(tmp_path, monkeypatch):
     assert shown == ["loaded-links-3"]
 
 
-def test_run_of_an_unknown_task_is_one_sentence(tmp_path):
+def test_unknown_task_is_a_one_line_error(tmp_path):
     for command in (["run", "chess"], ["run", "pendulum", "--method", "newton", "--out", str(tmp_path)]):
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 1
@@ -66,7 +66,7 @@ def test_run_of_an_unknown_task_is_one_sentence(tmp_path):
 
 
 def test_run_is_interrupted_and_resumed(tmp_path):
-    """Ctrl-C in the middle of CMA-ES, which would go on for long; then again with --resume."""
+    """Ctrl-C during a long CMA-ES run; then again with --resume."""
     out, code = tmp_path / "run", "from artigrad.cli import app; app()"
     task = ["run", "cartpole", "--method", "cma-es", "--starts", "1", "--out", str(out)]
     command = [sys.executable, "-c", code, *task, "--iterations", "100000", "--seed", "1"]
@@ -113,7 +113,7 @@ def test_help():
     assert result.exit_code == 0 and "demo" in result.output
 
 
-def test_view_of_an_unknown_robot_is_one_sentence():
+def test_unknown_robot_is_a_one_line_error():
     result = CliRunner().invoke(app, ["view", "no such robot"])
     assert result.exit_code == 1
     assert "no such robot" in result.output and "Traceback" not in result.output

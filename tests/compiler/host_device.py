@@ -1,7 +1,7 @@
-"""A stand-in for a GPU: memory of the host, and kernels staged for CUDA but compiled for this CPU, run thread by thread.
+"""Substitute for a GPU: host memory, and kernels staged for CUDA but compiled for this CPU, run thread by thread.
 
-It exercises everything of the CUDA target except the driver: layout of the workspace, which thread does which robot, how
-arrays are passed, copied and reduced. Memory that was never written is full of NaN.
+It tests everything of the CUDA target except the driver: workspace layout, assignment of robots to threads, passing,
+copying and reduction of arrays. Memory that was never written contains NaN.
 """
 
 import ctypes
@@ -53,7 +53,7 @@ class HostDevice:
         pass
 
     def load(self, staged, registers=0, effort=2):
-        """The same IR, for this CPU: pointers without address space, the thread's number an argument."""
+        """Load the same IR for this CPU: pointers without address space, the thread index as an argument."""
         self.staged[staged.name] = staged
         code = Code(on_host(staged), 1, None)
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
@@ -70,7 +70,7 @@ class HostDevice:
 
 
 class Recorder(HostDevice):
-    """Keeps the kernels it is given and runs none of them."""
+    """Device that records kernels and runs none of them."""
 
     def load(self, staged, registers=0, effort=2):
         self.staged[staged.name] = staged
@@ -81,7 +81,7 @@ class Recorder(HostDevice):
 
 
 def on_host(staged):
-    """The code of a kernel with its CUDA entry replaced by one that reads the words and is told its thread."""
+    """Return the code of a kernel with its CUDA entry replaced by one that reads the words and gets its thread index."""
     text = staged.ir.replace(staging.GLOBAL, "ptr")
     text = "\n".join(line for line in text.splitlines() if "llvm.nvvm" not in line)
     for line in staging._WHICH_THREAD:

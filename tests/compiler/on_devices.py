@@ -1,4 +1,4 @@
-"""Inputs for kernels on several devices, and the comparison of what they give."""
+"""Inputs for kernels on several devices, and comparison of the results."""
 
 import numpy as np
 
@@ -16,12 +16,12 @@ def inputs(model, batch, T, dtype=np.float64, seed=0):
 
 
 def same(a, b):
-    """Equal to the last bit."""
+    """Return True for equal bits."""
     np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 def check(cpu, gpu, state, u, **more):
-    """Rollout and gradient of both, compared bit by bit."""
+    """Compare rollout and gradient of both devices bit by bit."""
     results = []
     for sim in (cpu, gpu):
         traj = sim.rollout(state, u, **more)

@@ -1,6 +1,6 @@
-"""The driver layer against a libcuda of our own: every call with its arguments, every error with its sentence.
+"""Driver layer with a fake libcuda: every call with its arguments, every error with its message.
 
-The fake runs launches on this CPU, so that a whole simulator can be taken through the driver and compared.
+The fake library runs launches on this CPU, so that a whole simulation goes through the driver and is compared.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ def library(tmp_path_factory):
 
 
 class Fake:
-    """The fake library in the place of libcuda, and what it was asked to do."""
+    """Fake library in place of libcuda, and a record of its calls."""
 
     def __init__(self, lib, monkeypatch, folder):
         self.lib, self.folder = lib, folder
@@ -138,7 +138,7 @@ def test_work_goes_to_the_stream_of_the_simulator(fake):
     assert fake.log.count("cuStreamSynchronize") == waits  # nothing waits for the GPU
     sim.stream = 0
     sim.rollout(traj.final, steps=1)
-    assert fake.log.count("cuStreamSynchronize") > waits  # another stream: first what was asked for there
+    assert fake.log.count("cuStreamSynchronize") > waits  # another stream: its work comes first
     waits = fake.log.count("cuStreamSynchronize")
     sim.vjp(traj, q_bar=np.ones((2, 2)), with_params=False)  # its states are of that stream too
     assert fake.log.count("cuStreamSynchronize") > waits

@@ -170,7 +170,7 @@ def test_code_is_kept_and_found_again(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", None], ids=["empty", "short", "flipped"])
-def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch, damage):
+def test_damaged_cache_file_is_recompiled(tmp_path, monkeypatch, damage):
     monkeypatch.setenv("ARTIGRAD_CACHE", str(tmp_path))
     run(fresh())
     (file,) = tmp_path.iterdir()
@@ -182,7 +182,7 @@ def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch, damage):
 
 
 def test_code_of_another_kernel_is_not_run(tmp_path, monkeypatch):
-    """A whole file, under a name that is not its own."""
+    """An intact file, under the name of another kernel."""
     monkeypatch.setenv("ARTIGRAD_CACHE", str(tmp_path))
     run(fresh())
     (file,) = tmp_path.iterdir()
@@ -214,7 +214,7 @@ def test_two_processes_at_once(tmp_path):
 
 
 def test_calls_release_the_interpreter():
-    """While a kernel runs in one thread, another thread goes on."""
+    """While a kernel runs in one thread, another thread continues."""
 
     def slow(n, x, y, w):
         for _ in loop(n):

@@ -1,4 +1,4 @@
-"""Every misuse of staged code fails while staging, with a sentence that says what to write."""
+"""Every misuse of staged code fails while staging, with a message that has the replacement."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The PTX of all kernels: only what we want in it, and accepted by NVIDIA's assembler where there is one."""
+"""PTX of all kernels: allowed instructions only, and accepted by NVIDIA's assembler where it is installed."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ DTYPES = {"f32": np.float32, "f64": np.float64}
 
 
 def kernels(dtype):
-    """All kernels of a simulator with contact, by name: everything it can do is asked for once."""
+    """All kernels of a simulator with contact, by name, after a call of every function."""
     device = Recorder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "device", lambda number: device)
@@ -86,7 +86,7 @@ def test_no_double_precision_in_single_precision(texts):
 
 
 def test_every_rounding_is_ours(texts):
-    """No operation that the assembler may fuse or approximate, no library, no memory of the thread's own."""
+    """No operation that the assembler may fuse or approximate, no library call, no thread-local memory."""
     for name, text in texts[1].items():
         for wrong in (r"(add|sub|mul|div|sqrt)\.f(32|64)", r"\.approx", r"\.ftz", r"\.full", r"\bcall\b", r"\.local\b"):
             assert not re.search(wrong, text), (name, wrong)

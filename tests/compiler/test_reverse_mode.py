@@ -104,7 +104,7 @@ def test_compiled_adjoint_equals_numpy(inputs):
     np.testing.assert_allclose(found.T, pullback(FUNCTIONS["arithmetic"], x, y)[1](1.0), rtol=1e-13)
 
 
-def test_what_is_no_vector_space_is_refused(inputs):
+def test_arguments_that_are_not_vectors_are_refused(inputs):
     X: Transform = pose(Vec3(0.0, 0.0, 0.0), Quat(1.0, 0.0, 0.0, 0.0))
     with pytest.raises(StagingError, match="Transform is no vector space"):
         pullback(lambda X: X.r.x, X)

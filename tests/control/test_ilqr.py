@@ -81,7 +81,7 @@ def test_controls_stay_within_limits():
 
 
 def test_batch_equals_single_problems():
-    """Among them one that no number can be made of: it ends, the others go on."""
+    """One problem diverges: it ends, the others continue."""
     q = np.array([[0.0, np.pi], [0.3, 2.5], [0.0, 0.3]])
     v = np.zeros((3, 2))
     with np.errstate(all="ignore"):
@@ -105,7 +105,7 @@ def test_matches_a_numpy_implementation():
 
 
 def drone():
-    """A free body with four rotors that push along its z and turn it a little about it."""
+    """Free body with four rotors that push along its z axis and rotate it about that axis."""
     b = ag.ModelBuilder("drone")
     b.add_body("drone", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.02))
     for k, (x, y) in enumerate(((0.2, 0), (0, 0.2), (-0.2, 0), (0, -0.2))):
@@ -115,7 +115,7 @@ def drone():
 
 
 def test_floating_base():
-    """Positions differ on the tangent space: a drone flies to a place and turns by 2 rad on the way."""
+    """Positions differ on the tangent space: a drone flies to a target and rotates by 2 rad."""
     sim = drone()
     target = ag.State(np.array([1.0, 0.5, 0.7, np.cos(1.0), 0, 0, np.sin(1.0)]), np.zeros(6))
     weights = {"Q": [*[0.1] * 6, *[0.01] * 6], "R": 1e-3, "final": [*[100.0] * 6, *[10.0] * 6]}
@@ -241,7 +241,7 @@ def test_mpc_swings_up_and_stays():
 
 
 def test_mpc_keeps_its_time_limit():
-    """Without time for an iteration it goes on with the plan it has."""
+    """Without time for an iteration it continues with the previous plan."""
     control = MPC(CARTPOLE, SWING, 20)
     state = CARTPOLE.reset("hanging")
     control(state)

@@ -12,7 +12,7 @@ each = pytest.mark.parametrize("name", TASKS)
 
 
 def settled(name, robots=2, **options):
-    """Robots some steps after the beginning."""
+    """Return environments some steps after a reset."""
     env = DifferentiableEnv(name, robots, dtype="f64", threads=1, seed=1, **options)
     env.reset()
     for _ in range(3):
@@ -23,7 +23,7 @@ def settled(name, robots=2, **options):
 
 @each
 def test_gradients_match_differences(name):
-    """Of rewards and observations of two steps, with respect to the first state and both actions."""
+    """Rewards and observations of two steps, with respect to the first state and both actions."""
     env = settled(name)
     start, rng = env.state, torch.Generator().manual_seed(0)
     wrenches = {"Ant": 78, "Humanoid": 78}.get(name, 0)  # observed last, and without gradient
@@ -173,7 +173,7 @@ FILTERED = """
 
 
 class Filtered(EnvTask):
-    """A pendulum whose motor follows its control slowly."""
+    """Pendulum whose motor follows its control slowly."""
 
     frame_skip, max_episode_steps, observation_size = 4, 5, 3
 

@@ -1,4 +1,4 @@
-"""Adaptive control: the model can be the suite's cartpole, is found from few transitions, and its derivatives are right."""
+"""Adaptive control: the model can be the suite's cart-pole, is identified from few transitions, and has correct derivatives."""
 
 import numpy as np
 import pytest

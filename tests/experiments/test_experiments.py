@@ -1,4 +1,4 @@
-"""Experiments: scenes as they should be, that a few iterations run, leave their files and can be taken up again."""
+"""Experiments: scenes as published; a few iterations run, write their files and resume."""
 
 import json
 
@@ -65,7 +65,7 @@ def test_sizes_of_the_papers():
 
 
 def test_motors_of_the_paper_cannot_hold_the_arm():
-    """Some pose holds its tip at the point with 61 N m, none with less: found by search, so within a margin."""
+    """Some pose holds the tip at the point with 61 N m, none with less; found by search."""
     assert 40 < reach.holding_torque(np.array(reach.POINT)) < 80
 
 
@@ -113,7 +113,7 @@ def test_reach_any_learns(tmp_path, monkeypatch):
 
 
 def test_lengths_have_gradients():
-    """Of a second ahead, against differences."""
+    """Gradients of one second, compared with differences."""
     sim = Simulator(lengths.pendulum(lengths.GUESS), dt=lengths.DT / lengths.FINE)
     state = torch.tensor([[0.5, -0.3, 0.2, 0.1, 0.0, -0.2]], dtype=torch.float64)
 

@@ -1,4 +1,4 @@
-"""Robots to estimate, and measurements of them."""
+"""Robots with unknown parameters, and measurements of them."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ CAR_DT, CAR_EVERY = 2e-3, 5
 
 
 def car(friction):
-    """Four driven wheels on a floor that alone has friction."""
+    """Four driven wheels on a floor; only the floor has friction."""
     b = ag.ModelBuilder("car")
     b.add_plane(friction=friction, name="floor")
     b.add_body("chassis", joint="free", position=(0, 0, 0.05), mass=4.0, inertia=(0.02, 0.05, 0.06))
@@ -20,7 +20,7 @@ def car(friction):
 
 
 def car_data(friction, noise, rng):
-    """One second: it skids sideways, drives off and brakes with its rear wheels, which slide."""
+    """Return one second of data: the car skids sideways, drives off and brakes with sliding rear wheels."""
     sim = ag.Simulator(car(friction), dt=CAR_DT)
     u = np.zeros((100, 4))
     u[10:40], u[50:, 2:] = 0.2, -0.2
@@ -32,5 +32,5 @@ def car_data(friction, noise, rng):
 
 
 def noisy(x, share, rng):
-    """Measured with a noise that is a share of each channel's range."""
+    """Return measurements with noise that is a fraction of each channel's range."""
     return x + share * np.ptp(x, axis=0) * rng.standard_normal(x.shape)

@@ -1,4 +1,4 @@
-"""What fits find, what they say about what they cannot find, and what they refuse."""
+"""Parameter estimation: estimates, reports on unidentifiable parameters, and refused input."""
 
 import importlib.util
 from pathlib import Path
@@ -18,7 +18,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "fit_pendulum.py"
 
 @pytest.fixture(scope="module")
 def double():
-    """The example's double pendulum: how to measure it and what to estimate."""
+    """Return the double pendulum of the example, its measurement and its unknown parameters."""
     spec = importlib.util.spec_from_file_location("fit_pendulum", EXAMPLE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -26,7 +26,7 @@ def double():
 
 
 def swinging(sim, params, noise=0.0, steps=300, u=None, seed=0):
-    """A recording of a pendulum."""
+    """Return a recording of a pendulum."""
     rng = np.random.default_rng(seed)
     start = ag.State(np.linspace(1.2, -0.5, sim.model.nq), np.zeros(sim.model.nv))
     traj = sim.rollout(start, u=np.zeros((steps, sim.model.nu)) if u is None else u, params=params)
@@ -127,7 +127,7 @@ def test_first_states_alone():
 
 
 def test_activations_are_estimated_with_first_states():
-    """A muscle that is active when the recording begins, and a motor behind a filter: nobody measures how much."""
+    """A muscle that is active when the recording begins, and a motor with a filter; neither activation is measured."""
     sim = ag.Simulator(
         ag.load("""<mujoco><option timestep=".01"/><worldbody>
           <body><joint name="a" axis="0 1 0" damping=".3"/><geom type="capsule" size=".05" fromto="0 0 0 0 0 -.5" mass="1"/>
@@ -147,7 +147,7 @@ def test_activations_are_estimated_with_first_states():
 
 @pytest.mark.parametrize("velocities", [False, True])
 def test_angles_that_jump_are_unwrapped(velocities):
-    """A pendulum that goes over the top, seen by a sensor that wraps around, in two recordings that count differently."""
+    """A pendulum that rotates fully, with a sensor that wraps its angle, in two recordings with different offsets."""
     sim = ag.Simulator(ag.robots.pendulum(1, damping=0.2), dt=0.01)
     true, data, plain = sim.params.replace(damping=[0.5]), [], []
     for turns in (0, 3):
@@ -173,7 +173,7 @@ def test_turns_of_a_joint_with_a_spring_are_kept():
     assert found.values["damping[rod]"] == pytest.approx(0.3, rel=1e-6) and found.notes == ()
 
 
-def test_a_value_that_wants_beyond_its_bound_stays_at_it():
+def test_value_stays_at_an_active_bound():
     sim = ag.Simulator(ag.robots.pendulum(1, damping=0.2), dt=0.01)
     data, _ = swinging(sim, sim.params.replace(damping=[0.5]), noise=0.01)
     found = ag.fit(sim, data, ["damping"], bounds={"damping": (0.1, 0.3)})

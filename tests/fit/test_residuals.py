@@ -74,7 +74,7 @@ def test_normal_matrix_against_the_residuals():
     assert abs(square - np.sum(dr**2)) < 1e-6 * square
 
 
-def test_what_fills_the_last_window_does_not_count():
+def test_padding_of_the_last_window_has_no_weight():
     p, _, _ = problem("pendulum", ["q", "v"])
     assert p.data.counts.shape == (3, 8) and p.data.counts.all()  # 24 measurements in windows of equal length
     longer = windows(p.sim, [ag.Recording(q=np.zeros((n, 2))) for n in (10, 7)], 5, p.sim.params)

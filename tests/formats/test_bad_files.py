@@ -1,4 +1,4 @@
-"""Bad files get one clear sentence, here and on the command line."""
+"""Invalid files raise one clear message, here and on the command line."""
 
 import os
 
@@ -85,7 +85,7 @@ def test_a_hundred_megabytes_of_noise(tmp_path, start):
 
 
 @pytest.mark.parametrize("given", ["", 3, None, "no/such/file.xml", "x" * 5000])
-def test_what_is_no_file(given):
+def test_paths_that_are_no_files_are_refused(given):
     with pytest.raises(ag.ModelError):
         ag.load(given)
 
@@ -116,8 +116,8 @@ def test_an_inertia_of_zero_is_taken_from_the_shapes():
     assert params.inertia[1, :3] == pytest.approx(moments)
 
 
-def test_what_is_bullets():
-    """A limit upside down is none; a plane has no end."""
+def test_extensions_of_bullet():
+    """A limit with the lower above the upper is none; a plane is unbounded."""
     plane = '<collision><origin xyz="0 0 -1"/><geometry><plane normal="0 1 0"/></geometry></collision>'
     limited = joint("i", "a", "b").replace('lower="-1" upper="1"', 'lower="1" upper="-1"')
     model = ag.load(urdf(link("a", plane), link("b"), joints=limited))
@@ -205,7 +205,7 @@ def test_inertias_and_extensions_of_a_urdf_that_are_spelled_badly():
     assert model.params.mass[1] == 2 and not model.params.inertia[1].any() and model.params.com[1].tolist() == [1, 0, 0]
 
 
-def test_what_others_leave_in_a_urdf():
+def test_extensions_of_other_programs_in_a_urdf():
     left = '<xacro:arg name="x" default="1"/>'
     text = urdf(link("a"), left, joints=joint("j", "world", "a"))
     text = text.replace("<robot", '<robot xmlns="http://drake.mit.edu" xmlns:xacro="http://ros.org/wiki/xacro"', 1)

@@ -1,4 +1,4 @@
-"""What a file says is what the model has: conventions, flags, actuators, contact, names; each against MuJoCo."""
+"""Loaded models compared with MuJoCo: conventions, flags, actuators, contact, names."""
 
 import mujoco
 import numpy as np
@@ -22,7 +22,7 @@ ARM = f"""<body name="arm" pos="0.1 0.2 0.3" quat="0.8 0.6 0 0"><joint name="j" 
 
 
 def agrees(text, seed=0, **options):
-    """The model of a text, after its motion, poses and forces were compared with MuJoCo's at a random state."""
+    """Return the model of a text, after comparison of its trajectory, poses and forces with MuJoCo's at a random state."""
     model, m = ag.load(text, **options), mujoco.MjModel.from_xml_string(text)
     d, rng = mujoco.MjData(m), np.random.default_rng(seed)
     state = random_state(model, rng)
@@ -177,7 +177,7 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("what", UNSUPPORTED)
-def test_what_is_not_simulated_is_said(what):
+def test_unsimulated_features_are_reported(what):
     text = mjcf(ARM + '<site name="base"/>', UNSUPPORTED[what])
     with pytest.raises(ag.ModelError, match="strict=False") as raised:
         ag.load(text)
@@ -224,7 +224,7 @@ def test_override_of_contact_parameters():
         ('<body><joint stiffness="2" springyield="1"/><geom size="1"/></body>', "spring that yields"),
     ],
 )
-def test_parts_that_are_not_simulated_are_said(body, what):
+def test_unsimulated_parts_are_reported(body, what):
     assert [finding.what for finding in ag.load(mjcf(body), strict=False).unsupported] == [what]
 
 
@@ -236,7 +236,7 @@ def pairs(model):
 
 @pytest.mark.parametrize("option", ["", '<option><flag filterparent="disable"/></option>'])
 def test_pairs_are_mujocos(option):
-    """Masks, parents (over several joints, over welds), exclusions and explicit pairs: all that may touch does in MuJoCo."""
+    """Masks, parents (over several joints, over welds), exclusions and explicit pairs: all candidate pairs touch in MuJoCo."""
 
     def body(name, inner="", joints="<joint/>", geom=""):
         return f'<body name="{name}" pos="0 0 0.01">{joints}<geom name="{name}" size="1" {geom}/>{inner}</body>'
@@ -325,7 +325,7 @@ def test_mimic_joints_follow():
     assert final.q[1] == pytest.approx(0.1 - 2 * final.q[0], abs=2e-2)
 
 
-def test_mimics_of_nothing_are_said():
+def test_mimic_joints_without_a_source_are_reported():
     text = urdf(link("a"), link("b"), joints=joint("j", "a", "b", '<mimic joint="i"/>'))
     with pytest.raises(ag.ModelError, match=r"joint 'j' mimics 'i', which is no other joint"):
         ag.load(text)
@@ -369,13 +369,13 @@ def test_missing_meshes():
     assert len(ag.load(text, floating=True, strict=False).unsupported) == 1
 
 
-def test_a_template_says_what_to_do():
+def test_error_of_a_template_has_the_remedy():
     text = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:macro name="m"/><link name="a"/></robot>'
     with pytest.raises(ag.ModelError, match="run `xacro"):
         ag.load(text)
 
 
-def test_a_link_without_mass_says_where_its_mass_comes_from():
+def test_error_of_a_link_without_mass_names_the_source_of_its_mass():
     ball = '<link name="ball"><collision><geometry><sphere radius="0.1"/></geometry></collision></link>'
     model = ag.load(urdf(link("base"), ball, joints=joint("j", "base", "ball")))
     assert model.params.mass[1] == pytest.approx(1000 * 4 / 3 * np.pi * 0.1**3, rel=1e-6)
@@ -406,7 +406,7 @@ def test_loaded_robots_keep_everything_in_a_scene():
 
 
 def test_damping_and_armature_of_actuators():
-    """They are those of what the actuator acts on."""
+    """They are added to those of the target of the actuator."""
     more = """<tendon><fixed name="t" damping=".3"><joint joint="j" coef="2"/></fixed></tendon>
       <actuator><motor joint="j" gear="2" armature=".5" damping=".7 .3 .2"/><motor joint="j" damping=".1"/>
       <motor tendon="t" gear="3" damping=".2"/></actuator>"""

@@ -1,4 +1,4 @@
-"""Every robot file of the installed packages loads or says why not; what loads agrees with MuJoCo to 1e-9."""
+"""Robot files of installed packages load or raise the reason; loaded ones agree with MuJoCo to 1e-9."""
 
 import warnings
 
@@ -25,8 +25,10 @@ robots = pytest.mark.parametrize("path", [p for _, p in FILES], ids=[name for na
 
 
 def in_both(path):
-    """The file in MuJoCo and here. MJCF is read by MuJoCo alone; URDFs go through what we do to them before it. What is fixed
-    to the world as a whole is freed, if it has mass."""
+    """Return the file in MuJoCo and here.
+
+    MJCF is read by MuJoCo; URDF files are preprocessed first. A robot that is fixed to the world is freed if it has mass.
+    """
     model, floating = ag.load(path, strict=False), False
     if path.suffix == ".urdf" and model.nv == 0 and model.params.mass.sum() > 0:
         model, floating = ag.load(path, floating=True, strict=False), True
@@ -36,7 +38,7 @@ def in_both(path):
 
 
 def switch_off(m, model):
-    """What `model.unsupported` says is left out; and contacts, limits and dry friction, which are compared elsewhere."""
+    """Remove the features in `model.unsupported`, and contacts, limits and dry friction, which are compared elsewhere."""
     m.opt.disableflags |= CONSTRAINTS
     m.tendon_armature[:] = 0
     m.jnt_stiffness[m.jnt_type < 2] = 0
@@ -86,7 +88,7 @@ def test_agrees_with_mujoco(path):
 
 @robots
 def test_two_of_them_are_a_scene(path):
-    """Each in its own place keeps what it is, and an edit without changes is the model."""
+    """Each is unchanged at its position, and an edit without changes is the model."""
     model = ag.load(path, strict=False)
     if not model.nb:
         return
@@ -116,7 +118,7 @@ def test_shapes_and_looks_are_where_mujoco_has_its_geoms(path):
     out, p = ag.Simulator(model).outputs(state), model.params
 
     def place(body, position, quaternion):
-        """Pose in the world of what is fixed to a body, or to the world."""
+        """World pose of a frame that is fixed to a body, or to the world."""
         R, x = (np.eye(3), np.zeros(3)) if body < 0 else (out.body_rotation[body], out.body_position[body])
         return x + R @ position, R @ matrix(np.asarray(quaternion))
 
@@ -137,7 +139,7 @@ def test_shapes_and_looks_are_where_mujoco_has_its_geoms(path):
 
 @robots
 def test_steps_as_mujoco_does(path):
-    """The same controls from the same state lead to the same states: a recording moves between the two as it is."""
+    """Equal controls from equal states lead to equal states: recordings are interchangeable."""
     m, model = in_both(path)
     switch_off(m, model)
     m.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER

@@ -1,4 +1,4 @@
-"""Numbers that mean nothing are refused where they come in: by the builder, and by Params."""
+"""Invalid values are refused by the builder and by Params."""
 
 import mujoco
 import numpy as np
@@ -99,7 +99,7 @@ def test_params_refuse(message):
         ag.Simulator(model, threads=1).step(model.keyframe(), params=params)
 
 
-def test_what_mujoco_accepts_is_read_as_there():
+def test_input_accepted_by_mujoco_is_read_alike():
     """Friction and solmix below zero, a solref that means nothing, a pair of a shape with itself, keyframes that are no unit
     quaternions."""
     text = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1" friction="-1 0 0"/>

@@ -49,7 +49,7 @@ def test_round_trip_of_files(path, tmp_path):
         np.testing.assert_array_equal(again.keyframe(name).q, model.keyframe(name).q)
     assert again.shapes == model.shapes  # hulls too, corner for corner
     for field in FIELDS if again.sites == model.sites else [f for f in FIELDS if not f.startswith("site_")]:
-        there = model.params.mass > 0 if field == "com" else ...  # nothing has no centre
+        there = model.params.mass > 0 if field == "com" else ...  # no mass, no center of mass
         one, other = again.params[field][there], model.params[field][there]
         size = np.abs(other).max(initial=0.0, where=np.isfinite(other))
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13 * size, err_msg=field)
@@ -94,7 +94,7 @@ def test_boxes_in_a_fluid_keep_their_axes(kind, tmp_path):
 
 
 def test_a_hull_counts_for_its_own_mesh_alone(tmp_path):
-    """What was saved of a hull is left aside where the mesh or its place was changed by hand."""
+    """The saved hull is ignored if the mesh or its pose was edited."""
     b = ag.ModelBuilder("m")
     b.add_body("a", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
     corners = np.random.default_rng(0).normal(size=(20, 3)) * 0.1
@@ -146,12 +146,12 @@ def order(model, again):
 
 
 def entries(model, i, k):
-    """Where joint i is in q (k = 0) or v (k = 1)."""
+    """Return the first entry of joint i in q (k = 0) or v (k = 1)."""
     return (model.joint_q, model.joint_v)[k][i] + np.arange((model.joint_kind(i).nq, model.joint_kind(i).nv)[k])
 
 
 def test_the_same_steps_on_the_floor(tmp_path):
-    """Contact too: a saved robot falls, hits and slides as the one it was saved from."""
+    """With contact: a saved robot falls, hits and slides like the original."""
     model = ag.robots.laikago()
     ag.save(model, tmp_path / "saved.xml")
     again = ag.load(tmp_path / "saved.xml")
@@ -167,7 +167,7 @@ def test_other_params(tmp_path):
     np.testing.assert_allclose(ag.load(tmp_path / "heavy.xml").params.mass, 3 * model.params.mass)
 
 
-def test_what_mjcf_cannot_hold_is_said(tmp_path):
+def test_features_without_mjcf_counterpart_are_reported(tmp_path):
     b = ag.ModelBuilder("bouncy")
     b.add_body("ball", joint="free", mass=1.0, inertia=(1, 1, 1))
     b.add_sphere("ball", 0.1, restitution=0.5)

@@ -1,4 +1,4 @@
-"""Masses as URDFs in the wild give them, beside Pinocchio; meshes of other formats."""
+"""Masses in URDF files as they occur, compared with Pinocchio; meshes of other formats."""
 
 import struct
 
@@ -20,7 +20,7 @@ def inertial(mass, moments, rpy="0 0 0", xyz="0.1 0 0.05"):
 
 
 def chain(*inner, kinds=None):
-    """A base and links one behind the other, half a metre apart, on hinges about different axes."""
+    """Return a base and links in series, half a meter apart, on hinges about different axes."""
     names = "abcdefg"[: len(inner)]
     links = [link("base")] + [f'<link name="{n}">{x}</link>' for n, x in zip(names, inner, strict=True)]
     joints = "".join(
@@ -56,7 +56,7 @@ def test_masses_are_taken_at_their_word(name):
     np.testing.assert_allclose(sim.forward_dynamics(ag.State(q, v)), a, rtol=1e-9, atol=1e-9)
 
 
-def test_what_no_body_can_have_is_noted():
+def test_impossible_inertias_are_reported():
     model = ag.load(ROBOTS["flat"])
     assert ("inertia that no body can have", ("a",)) in [(note.what, note.where) for note in model.notes]
 
@@ -91,7 +91,7 @@ def text_stl(path):
 
 
 def large_stl(path):
-    """More faces than the compiler takes, most of them on top of each other."""
+    """Return more faces than the compiler reads, most of them coincident."""
     faces = (FACES * 50_001)[:200_004]
     head = b" " * 80 + struct.pack("<I", len(faces))
     path.write_bytes(head + b"".join(struct.pack("<12fH", 0, 0, 1, *CORNERS[face].ravel(), 0) for face in faces))

@@ -1,4 +1,4 @@
-"""Texts of robots as URDF, piece by piece."""
+"""Parts of robot descriptions in URDF."""
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 

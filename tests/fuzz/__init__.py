@@ -1,1 +1,1 @@
-"""Random models, states and options, and what must hold for all of them: `python -m tests.fuzz --minutes N [--seed S]`."""
+"""Random models, states and options, and their checks: `python -m tests.fuzz --minutes N [--seed S]`."""

@@ -1,6 +1,6 @@
-"""A case: calls that build a model, its options, and a state and controls by the names of joints and actuators.
+"""Test case: builder calls of a model, its options, and a state and controls by names of joints and actuators.
 
-By names, so that a case from which something was taken away is still a case.
+Names make a case valid after parts of it are removed.
 """
 
 import warnings
@@ -14,7 +14,7 @@ import artigrad as ag
 
 
 class Call(NamedTuple):
-    """One call of a ModelBuilder: `method` without "add_"."""
+    """Call of a ModelBuilder method; `method` without "add_"."""
 
     method: str
     args: tuple
@@ -22,7 +22,7 @@ class Call(NamedTuple):
 
     @property
     def names(self):
-        """Names of bodies, joints, shapes and actuators in it."""
+        """Return the names of bodies, joints, shapes and actuators in it."""
         return {x for x in (*self.args, *self.options.values()) if isinstance(x, str)}
 
     def __str__(self):
@@ -32,7 +32,14 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """q, v: of each joint; u: of each actuator, (steps,); options: of the Simulator; seed: of cotangents and neighbours."""
+    """Test case.
+
+    Attributes:
+        q, v: Of each joint.
+        u: Of each actuator, (steps,).
+        options: Of the Simulator.
+        seed: Of cotangents and of other batch elements.
+    """
 
     calls: tuple[Call, ...]
     options: dict[str, Any]
@@ -61,7 +68,7 @@ class Case:
         return self.state_of(self.model)
 
     def state_of(self, model):
-        """The state in the order of a model, which may have the same joints in another order."""
+        """Return the state in the order of a model, which may have the same joints in another order."""
         moving = [name for i, name in enumerate(model.joints) if model.joint_kind(i).nv]
         return ag.State(*(np.concatenate([np.zeros(0)] + [x[name] for name in moving]) for x in (self.q, self.v)))
 
@@ -78,7 +85,7 @@ class Case:
         return replace(self, **fields)
 
     def code(self):
-        """Lines that can be pasted."""
+        """Return lines to paste."""
         options = ", ".join(f"{k}={'ag.' * (not isinstance(x, str | float))}{x!r}" for k, x in self.options.items())
         return "\n".join(
             [
@@ -93,7 +100,7 @@ class Case:
 
 
 def plain(x):
-    """As Python writes it, arrays as tuples."""
+    """Return Python text, arrays as tuples."""
     if isinstance(x, np.ndarray):
         x = x.tolist()
     if isinstance(x, list | tuple):

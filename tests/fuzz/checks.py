@@ -1,5 +1,4 @@
-"""What must hold for every case. A check returns a sentence about what does not, or None; it raises `Skip` where it cannot
-tell."""
+"""Checks of every case. A check returns a sentence about a failure, or None; it raises `Skip` if it is not applicable."""
 
 import tempfile
 import warnings
@@ -21,13 +20,16 @@ NEAR_A_KINK = 1e-6  # m/s
 
 
 class Skip(Exception):
-    """This case says nothing about this check, and why."""
+    """Exception with the reason why a check is not applicable to a case."""
 
 
 # -- gradients -----------------------------------------------------------------------------------------------------------
 def gradients(case):
-    """Of a random loss of all states against central differences: entry by entry to states and controls; along a direction of
-    each field of the parameters, and entry by entry where that is off."""
+    """Compare gradients of a random loss of all states with central differences.
+
+    Entry by entry for states and controls; along a direction for each field of the parameters, and entry by entry where
+    that fails.
+    """
     check = _Differences(case)
     wrong = [line for what in ("q0", "v0", "u", *check.suspects(case.rng)) for line in check.wrong(what)]
     return "; ".join(wrong[:3]) or None
@@ -45,9 +47,9 @@ class _Differences:
         if told:
             raise Skip(f"warned: {told[0].message}"[:60])
         if (traj.violation > 0).any() or (grad.health.violation > 0).any():
-            raise Skip("contact was not solved, and it says so")
+            raise Skip("contact was not solved, which is reported")
         if grad.health.switch_margin.min() < NEAR_A_KINK:
-            raise Skip("beside a kink, and it says so")
+            raise Skip("beside a kink, which is reported")
         self.grad, self.floor = grad, max(1e-3, 1e-2 * float(np.abs(grad.v0).max(initial=0.0)))
 
     def value(self, what):
@@ -57,7 +59,7 @@ class _Differences:
         return self.sim.params[what], self.grad.params[what]
 
     def losses(self, what, moves):
-        """Of the case with one input moved, a row per move."""
+        """Return losses of the case with one input changed, a row per change."""
         x, n = self.value(what)[0], len(moves)
         given = {"q0": self.state.q, "v0": self.state.v, "u": self.u}
         q, v, u = (np.repeat(given[k][None], n, 0) for k in given)
@@ -73,7 +75,7 @@ class _Differences:
         return np.sum(traj.q * self.q_bar, (1, 2)) + np.sum(traj.v * self.v_bar, (1, 2))
 
     def slopes(self, what, entries, steps):
-        """(forward, backward) differences along some entries."""
+        """Return (forward, backward) differences along some entries."""
         size = self.value(what)[0].size
         moves = np.zeros((len(entries), size))
         moves[np.arange(len(entries)), entries] = steps
@@ -83,7 +85,7 @@ class _Differences:
         return (up - here) / steps, (here - down) / steps
 
     def suspects(self, rng):
-        """The fields of the parameters along a direction of which differences do not agree, all found in one batch."""
+        """Return fields of the parameters along a direction of which differences do not agree, from one batch."""
         model, params, rows, slopes, names = self.sim.model, self.sim.params, [], [], []
         for what in FIELDS:
             entries, scale = self.entries(what)
@@ -102,7 +104,7 @@ class _Differences:
                 yield what
 
     def entries(self, what):
-        """Those entries of an input that a difference to both sides makes sense for, and the size of a change of each."""
+        """Return the entries of an input that central differences apply to, and the size of a change of each."""
         x = np.ravel(self.value(what)[0])
         usable, plain = np.isfinite(x), np.where(np.isfinite(x), x, 0.0)
         if what in ("q0", "v0", "u"):
@@ -115,7 +117,7 @@ class _Differences:
         return np.flatnonzero(usable), np.where(scale > 0, scale, 1.0)[usable]
 
     def wrong(self, what):
-        """Sentences on entries that are wrong."""
+        """Return sentences on entries that are wrong."""
         g = np.ravel(self.value(what)[1])
         entries, scale = self.entries(what)
         if not len(entries):
@@ -133,7 +135,7 @@ class _Differences:
             yield from self.sure(what, entries[bad], scale[bad], g[bad], found[:, bad])
 
     def sure(self, what, entries, scale, g, found):
-        """Of those that look wrong, those that are: differences of all sizes agree, and from both sides."""
+        """Return those of the suspected entries where differences of all sizes and from both sides agree."""
         sides = np.array([self.slopes(what, entries, h * scale) for h in (1e-6, 1e-7)])
         central = np.concatenate([found[1:], sides.mean(1)])
         off = np.abs(central - g).min(0)
@@ -144,7 +146,10 @@ class _Differences:
 
 # -- physics -------------------------------------------------------------------------------------------------------------
 def mujoco_step(case):
-    """One step of the saved model in MuJoCo, and here once it is loaded again. A file has joints in the order of its tree."""
+    """Compare one step of the saved model in MuJoCo with one of the loaded model.
+
+    A file has joints in the order of its tree.
+    """
     sim, u = case.sim, case.controls[:1]
     if sim.options.law.name != "soft" or sim.options.integrator not in INTEGRATORS:
         raise Skip("MuJoCo has no such law or integrator")
@@ -171,9 +176,9 @@ def mujoco_step(case):
     d.qpos[:], d.qvel[:], d.ctrl[:] = *start, u[0]
     mujoco.mj_step(m, d)
     if _different_contacts(m, d):
-        raise Skip("MuJoCo looks at other points of a box")
+        raise Skip("MuJoCo has other points of a box")
     if axes_meet(m, d, 1e-3):
-        raise Skip("two shapes have one centre")
+        raise Skip("two shapes have one center")
     off = np.abs(v - d.qvel).max() / change
     if not off < 1e-6:
         return f"velocities differ from MuJoCo's by {off:.1e} of their change"
@@ -182,7 +187,7 @@ def mujoco_step(case):
 
 
 def _ordered(model, like, state):
-    """A state in the order that another model has the same joints in."""
+    """Return a state in the joint order of another model."""
     q, v = state
     rows = [(model.joints.index(name), like.joint_kind(i)) for i, name in enumerate(like.joints)]
     q = [q[model.joint_q[i] : model.joint_q[i] + kind.nq] for i, kind in rows]
@@ -190,15 +195,17 @@ def _ordered(model, like, state):
 
 
 def _different_contacts(m, d):
-    """MuJoCo takes at most four corners of a box on a plane, and other points of boxes and what is long."""
+    """Return a reason for different contacts: MuJoCo has at most four vertices of a box on a plane."""
     box, plane, capsule = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_CAPSULE
     kinds = [sorted(m.geom_type[c.geom].tolist()) for c in d.contact]
     return [box, box] in kinds or [capsule, box] in kinds or kinds.count([plane, box]) >= 4
 
 
 def energy(case):
-    """Of the robot left alone, from where nothing touches or is beyond a limit, never more than at first: rows take energy
-    away, or lend it and give it back. A step may be wrong by a little, which tends to zero with dt."""
+    """Check that the energy of a passive robot never exceeds its first value, from a state without active rows.
+
+    Rows dissipate energy or store it. A step may have an error that vanishes with dt.
+    """
     case = case.changed(calls=tuple(filter(None, map(_left_alone, case.calls))))
     model, state = case.model, case.state
     if not model.nv:
@@ -225,7 +232,7 @@ def energy(case):
 
 
 def _left_alone(call):
-    """Without what drives or holds, and the floor a centimetre lower."""
+    """Return the case without actuation and holding, with the floor a centimeter lower."""
     if call.method in ("motor", "position_servo", "velocity_servo", "actuator", "connect", "weld", "joint_coupling"):
         return None
     if call.method != "plane":
@@ -237,7 +244,7 @@ def _left_alone(call):
 
 # -- bits ----------------------------------------------------------------------------------------------------------------
 def _results(sim, state, u, rng_seed=0, **how):
-    """States and gradients of a rollout; those of parameters apart, which are sums over a batch."""
+    """Return states and gradients of a rollout; those of parameters, which are sums over a batch, separately."""
     traj = sim.rollout(state, u, **how)
     rng, lead = np.random.default_rng(rng_seed), traj.final.q.shape[:-1]
     bars = [np.broadcast_to(rng.normal(size=x.shape[-1]), x.shape) for x in traj.final]
@@ -249,7 +256,7 @@ def _results(sim, state, u, rng_seed=0, **how):
 
 
 def bits(case):
-    """A robot has the same bits alone and in a batch, in both number types; with any checkpoints; in all threads."""
+    """Check that a robot has the same bits alone and in a batch, in both dtypes, with any checkpoints and threads."""
     for dtype in ("f64", "f32") if case.seed % 3 == 0 else ("f64",):
         sim = ag.Simulator(case.model, dtype=dtype, threads=1)
         rng, count = case.rng, sim.lanes + 2
@@ -279,12 +286,14 @@ def bits(case):
 
 
 def backends(case):
-    """NumPy runs the same source to the same numbers, as far as there are such: hard rows that say one thing twice are
-    told apart by their softness alone, and such rows press each other without bounds where a shape is jammed."""
+    """Compare NumPy with native code, where results are unique.
+
+    Redundant hard rows are distinguished by their softness only, and have unbounded forces where a shape is jammed.
+    """
     sim, hard, u = case.sim, case.sim.options.law.name == "hard", case.controls[: min(1, case.steps)]
     traj, tolerance = sim.rollout(case.state, u), 1e-4 if hard else 1e-8
     if (traj.violation > 0).any():
-        raise Skip("contact was not solved, and it says so")
+        raise Skip("contact was not solved, which is reported")
     weight = 9.81 * case.model.params.mass.sum()
     if hard and case.model.shapes.pairs and (np.abs(sim.contacts(traj).force) > 1e5 * weight).any():
         raise Skip("jammed with 100,000 times its weight")

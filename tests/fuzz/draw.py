@@ -1,5 +1,7 @@
-"""Random cases. A theme fixes what kernels are compiled for: options, and which kinds of rows a model has; cases of a theme
-share their kernels."""
+"""Random cases.
+
+A theme fixes what kernels are compiled for: options, and kinds of rows. Cases of a theme share their kernels.
+"""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ AXIAL = ("revolute", "prismatic")
 
 
 class Theme(NamedTuple):
-    """options: of the Simulator. kinds: of rows that every model of the theme has. square: whether all powers are 2."""
+    """Theme. options: of the Simulator; kinds: of rows in every model; square: True if all powers of impedances are 2."""
 
     options: dict[str, Any]
     kinds: frozenset[str]
@@ -45,7 +47,7 @@ def theme(rng):
 
 
 def case(rng, theme):
-    """One case of a theme."""
+    """Return one case of a theme."""
     return _Drawing(rng, theme).case()
 
 
@@ -90,7 +92,7 @@ class _Drawing:
         return (x / np.linalg.norm(x)).tolist()
 
     def soft(self, prefix=""):
-        """How soft a row is; mostly as it is by default."""
+        """Draw the compliance of a row; mostly the default."""
         out = {}
         if self.chance(0.3):
             ref = (
@@ -131,7 +133,7 @@ class _Drawing:
         self.place(name, joint, options)
 
     def inertia(self):
-        """Of some random points, at least a little round."""
+        """Draw the inertia of random points, not too thin."""
         points = 0.1 * self.rng.normal(size=(4, 3))
         points -= points.mean(0)
         C = points.T @ points + 1e-3 * np.eye(3)
@@ -159,7 +161,7 @@ class _Drawing:
         return out
 
     def place(self, name, joint, options):
-        """Where the joint is: about zero, or beside its limit."""
+        """Draw a joint position, near zero or near its limit."""
         rng, kind = self.rng, JOINTS[joint]
         move = float(rng.choice([0.02, 0.2, 0.8])) * rng.normal(size=kind.nv)
         if joint in AXIAL and "limit" in options and self.chance(0.6):
@@ -212,7 +214,7 @@ class _Drawing:
 
     # -- shapes ----------------------------------------------------------------------------------------------------------
     def shapes(self):
-        """Some on bodies, then a floor under them that they just touch."""
+        """Add shapes to bodies, then a floor under them that they just touch."""
         if not self.kinds & {"floor", "each other"}:
             return
         hard = self.theme.hard
@@ -248,7 +250,7 @@ class _Drawing:
         return int(self.rng.choice([3, 4, 6] if "patch" in self.kinds else narrow))
 
     def floor(self):
-        """Under the lowest of the shapes, or the next one, a little above its lowest point."""
+        """Add a floor slightly above the lowest point of the lowest or second lowest shape."""
         turn = self.turn() if self.chance(0.3) else [1.0, 0.0, 0.0, 0.0]
         normal = matrix(np.array(turn))[:, 2]
         heights = sorted(_lowest(self.finished(), normal))
@@ -264,7 +266,7 @@ class _Drawing:
 
 
 def _lowest(case, normal):
-    """How high the lowest point of each shape is, along a normal."""
+    """Return the height of the lowest point of each shape along a normal."""
     model = case.model
     poses = ag.Simulator(model).outputs(case.state)
     for s, body in enumerate(model.shapes.body):

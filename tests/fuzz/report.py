@@ -1,4 +1,4 @@
-"""Page with the result of a run of the fuzzer."""
+"""Page with the findings of the fuzzer."""
 
 import datetime
 import os

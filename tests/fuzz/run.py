@@ -1,4 +1,4 @@
-"""Random cases drawn and checked, for a number of minutes or of cases."""
+"""Generation and checking of random cases for a time or a number of cases."""
 
 import time
 from collections import Counter
@@ -16,7 +16,7 @@ PER_THEME = 12  # cases that share their kernels
 
 
 def run(seed, *, minutes=float("inf"), themes=None, per_theme=PER_THEME, checks=tuple(CHECKS), tell=print):
-    """Check cases of one theme after the other; returns how often what came out, and all findings."""
+    """Check cases theme by theme; return counts of results, and all findings."""
     until, counts, findings, k = time.monotonic() + 60 * minutes, Counter(), [], 0
     while time.monotonic() < until and (themes is None or k < themes):
         theme = draw.theme(np.random.default_rng([seed, k]))
@@ -48,7 +48,7 @@ def run_processes(seed, processes, *, minutes, checks=tuple(CHECKS)):
 
 
 def outcome(case, check):
-    """(ok or why it was skipped, what does not hold or None)"""
+    """Return (ok or the reason of a skip, failure or None)."""
     try:
         return "ok", check(case)
     except Skip as why:

@@ -1,4 +1,4 @@
-"""From a case that fails to the least one that does: drop calls, then what they say, then motion, then digits."""
+"""Reduction of a failing case: remove calls, then arguments, then motion, then digits."""
 
 import time
 
@@ -8,7 +8,7 @@ from .case import Call
 
 
 def shrink(case, check, seconds=60.0):
-    """The smallest case found in this time for which `check(case)`, a sentence or None, still begins with the same word."""
+    """Return the smallest case found in the given time for which the sentence of `check(case)` begins with the same word."""
     until, word = time.monotonic() + seconds, check(case).split()[0]
 
     def fails(candidate):
@@ -28,7 +28,7 @@ def shrink(case, check, seconds=60.0):
 
 
 def _smaller(case):
-    """Cases with a little less, the largest cuts first."""
+    """Yield slightly smaller cases, the largest reductions first."""
     for k in reversed(range(len(case.calls))):
         yield case.changed(calls=_without(case.calls, k))
         if case.calls[k].method == "body":
@@ -57,7 +57,7 @@ def _smaller(case):
 
 
 def _without(calls, k):
-    """Without call k and all that needs the body of it."""
+    """Return the case without call k and calls that need its body."""
     gone = {calls[k].args[0]} if calls[k].method == "body" else set()
     out = []
     for j, call in enumerate(calls):
@@ -69,7 +69,7 @@ def _without(calls, k):
 
 
 def _bridged(calls, k):
-    """Without body k; what hangs on it hangs on the body before."""
+    """Return the case without body k; its children are attached to its parent."""
     name, above = calls[k].args[0], calls[k].args[1:]
 
     def moved(call):

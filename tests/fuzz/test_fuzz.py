@@ -1,4 +1,4 @@
-"""A little of the fuzzer with fixed seeds; and the fuzzer itself, which must find what is wrong and make it small."""
+"""Small fuzzer runs with fixed seeds; and the fuzzer itself, which must find and shrink faults."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_a_wrong_gradient_is_found(monkeypatch):
 
 
 def test_a_finding_is_made_small():
-    """What a check says of balls needs no more than a body and a ball."""
+    """A fault of balls is reduced to a body and a ball."""
 
     def check(case):
         balls = [call for call in case.calls if call.method == "sphere"]
@@ -56,7 +56,7 @@ def test_a_finding_is_made_small():
     exec(compile(small.code(), "pasted", "exec"), {})
 
 
-def test_what_came_out_is_written_down():
+def test_results_are_written():
     counts = {("gradients", "ok"): 3, ("gradients", "failed"): 1, ("mujoco", "slow"): 2, ("mujoco", "odd"): 5}
     page = report(counts, ["seed 0, theme 1: wrong"], 60.0, 0)
     assert "| gradients | 3 | 1 | 0 |  |" in page and "| mujoco | 0 | 0 | 7 | odd |" in page

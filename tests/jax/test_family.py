@@ -87,7 +87,7 @@ def test_states_and_params_are_pytrees():
     np.testing.assert_allclose(by_params.mass, grad.params.mass, rtol=1e-12, atol=1e-14)
 
 
-def test_what_has_no_gradient_says_so():
+def test_outputs_without_gradient_raise():
     x = inputs()
     state = ag.State(jnp.asarray(x["q"]), jnp.asarray(x["v"]))
     with pytest.raises(Exception, match="gap of contacts has no gradient"):

@@ -124,7 +124,7 @@ def test_single_precision(inputs):
     assert slope[0].dtype == slope[1].dtype == jnp.float32
 
 
-def test_errors_say_what_to_do(inputs):
+def test_errors_have_the_remedy(inputs):
     q, v, u, mass = map(jnp.asarray, inputs)
 
     def bad(kind, match, call):

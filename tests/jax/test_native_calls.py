@@ -20,7 +20,7 @@ HEADER = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
 
 
 def both_ways(monkeypatch, call):
-    """What call() gives by the native way and by the callback; it makes what it jits anew."""
+    """Return the results of call() by native calls and by the callback; functions are jitted again."""
     found = [call()]
     with monkeypatch.context() as patch:
         patch.setattr(native_calls, "available", lambda on_host: False)

@@ -1,4 +1,4 @@
-"""Parameters that JAX knows, without Python in between: the numbers and gradients of the callback, shared or of each robot."""
+"""Parameters as JAX arrays in native calls: values and gradients of the callback, shared or per batch element."""
 
 import jax
 import jax.numpy as jnp
@@ -116,7 +116,7 @@ def test_differences():
     assert float(slope) == pytest.approx(float(moved[0] - moved[1]) / (2 * h), rel=1e-6)
 
 
-def test_what_is_refused_is_refused_again_and_again():
+def test_invalid_input_is_refused_repeatedly():
     state = SIM.reset()
     run = jax.jit(lambda field, value: aj.step(SIM, state, params={field: value}).q, static_argnums=0)
     good = jnp.asarray(MODEL.params.mass)

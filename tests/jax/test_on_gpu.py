@@ -165,7 +165,7 @@ def test_gradients_of_parameters(gpu, sets):
     np.testing.assert_allclose(b_bar, a_bar, rtol=1e-8, atol=1e-9 * float(np.abs(a_bar).max()))
 
 
-def test_what_is_wrong_is_told(gpu):
+def test_errors_name_the_problem(gpu):
     x = {k: jnp.asarray(y) for k, y in inputs((3,)).items()}
     sim = ag.Simulator(MODEL, device="cuda")
     with warnings.catch_warnings(record=True) as told:
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_told(gpu):
         jax.block_until_ready(aj.rollout(sim, (x["q"], x["v"]), x["us"]))
 
 
-def test_a_step_that_was_not_solved_is_told(gpu):
+def test_unsolved_step_is_reported(gpu):
     model = ag.robots.laikago()
     sim = ag.Simulator(model, law=ag.SoftOptions(iterations=1), device="cuda")
     q, v = (jnp.asarray(y) for y in ag.Simulator(model).reset(batch=2))

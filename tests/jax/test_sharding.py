@@ -39,7 +39,7 @@ def test_gradient_of_a_replicated_parameter_is_the_sum_over_devices(check):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-def test_gradient_inside_shard_map_of_what_devices_share():
+def test_gradient_of_shared_inputs_inside_shard_map():
     def inside(q, v, u, mass):
         return jax.grad(lambda mass: jax.lax.psum(loss(q, v, u, mass), "i"))(mass)
 

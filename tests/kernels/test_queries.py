@@ -16,7 +16,7 @@ MODELS = [ag.robots.quadruped(), ag.robots.random_tree(1, 9), ag.robots.random_t
 
 
 def functions(sim, rng, state):
-    """name: (function of state and params, its gradient at `state`)"""
+    """Return name: (function of state and params, its gradient at `state`)."""
     m = sim.model
     u, a, bar, M_bar = (rng.normal(size=s) for s in (m.nu, m.nv, m.nv, (m.nv, m.nv)))
     bars = ag.Outputs(*(rng.normal(size=np.shape(x)) for x in sim.outputs(state)))
@@ -82,7 +82,7 @@ def test_gradient_of_accelerations_to_inputs():
 
 
 def test_loss_on_sites_along_a_trajectory():
-    """Outputs of all states of a rollout, their cotangents, and the rollout's adjoint: one chain."""
+    """Outputs of all states of a rollout, their cotangents, and the adjoint of the rollout, chained."""
     model = ag.robots.pendulum(2)
     sim, rng = ag.Simulator(model, dt=1e-2), np.random.default_rng(0)
     u, target = rng.normal(size=(3, 20, 2)), np.array([0.3, 0.0, -1.2])

@@ -1,6 +1,6 @@
-"""One source, every target: NumPy, one robot, packs. The same robot has the same bits wherever it runs.
+"""One source on every target: NumPy, one robot, SIMD vectors. A robot has the same bits on all.
 
-The NumPy target fills every scratch array with NaN, so these tests also show that no stage reads what it has not written.
+The NumPy target fills scratch arrays with NaN, so that these tests also show that no stage reads what it has not written.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Every kernel for the vectors that other machines have: 128 bits (SSE, NEON), 256 (AVX). The same robot has the same bits."""
+"""Every kernel for the vector widths of other machines: 128 bits (SSE, NEON), 256 (AVX). A robot has the same bits."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ MODELS = {"tree": ag.robots.random_tree(3, 8), "contact": ag.robots.laikago()}
 
 
 def everything(model):
-    """States, gradients, Jacobians and a query of a small batch."""
+    """Return states, gradients, Jacobians and a query of a small batch."""
     sim = ag.Simulator(model, threads=1)
     rng = np.random.default_rng(0)
     state = random_state(sim.model, rng, 5) if not sim.model.has_contact else sim.reset(batch=5)

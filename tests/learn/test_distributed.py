@@ -52,7 +52,7 @@ def test_killed_worker_does_not_change_the_policy(tmp_path):
 
 
 def test_jobs_over_workers(tmp_path):
-    """Minimisation from several starts; the worker of one of them dies, once."""
+    """Minimization from several initial guesses; the worker of one of them is killed once."""
 
     def least(job):
         start, mark = job

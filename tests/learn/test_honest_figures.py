@@ -1,4 +1,4 @@
-"""Figures of a training are those of whole episodes, of the averaged policy, and finite; settings have ranges."""
+"""Metrics of a training are those of whole episodes and of the averaged policy, and finite; settings have ranges."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ SMALL = {"threads": 1, "num_envs": 4, "hidden": (8,)}
 
 
 class Fails(TASKS["PendulumReach"]):
-    """Fails at step 7 of 20; every step earns 1."""
+    """Task that fails at step 7 of 20, with reward 1 per step."""
 
     max_episode_steps = 20
 

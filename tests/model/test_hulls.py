@@ -1,4 +1,4 @@
-"""Convex hulls: which points are corners, and how they hang together."""
+"""Convex hulls: vertices and connectivity."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_few_points_and_flat_ones():
     assert len(square.faces) == 2 and square.neighbors[4] == ()
 
 
-def test_what_is_flat_around_a_bump_stays_joined_to_it():
+def test_flat_area_around_a_bump_stays_triangles():
     outer = [(1.0, 1, 0), (-1, 1, 0), (-1, -1, 0), (1, -1, 0)]
     points = np.array([*outer, *(np.array(outer) * 0.3), (0, 0, 0.1), (0, 0, -1)])
     sides = [(k, (k + 1) % 4) for k in range(4)]

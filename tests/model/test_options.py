@@ -1,4 +1,4 @@
-"""Options of laws: what a Simulator takes from them and from its model, and the keywords that they replace."""
+"""Options of laws: defaults of a Simulator, options of its model, and the deprecated keywords."""
 
 import copy
 import pickle

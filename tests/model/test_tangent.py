@@ -35,7 +35,7 @@ def test_chord_and_its_adjoint():
 
 
 def test_the_jacobian_of_a_difference_equals_differences():
-    """Of small turns, where a series is used, of large ones, and of quaternions of any length."""
+    """Small rotations, where a series is used, large ones, and quaternions of any norm."""
     model, q, rng = states(2)
     for size in (1e-9, 1e-3, 0.3, 1.5):
         to = tangent.integrate(model, q, size * rng.standard_normal((5, model.nv)))

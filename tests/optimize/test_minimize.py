@@ -1,4 +1,4 @@
-"""Every method on problems whose minimum is known, and everything that can go wrong on the way."""
+"""Every method on problems with a known minimum, and failures during a run."""
 
 import _thread
 import threading
@@ -19,7 +19,7 @@ SETTINGS = {
 
 
 class Bowl:
-    """0.5 sum(k (x - middle)^2), a stiffer direction for each variable; counts how often it is asked."""
+    """Problem 0.5 sum(k (x - middle)^2), with increasing stiffness; counts its evaluations."""
 
     def __init__(self, middle, bound=10.0):
         self.middle = np.array(middle, float)

@@ -1,4 +1,4 @@
-"""The same robot in other engines: MuJoCo (by MJCF) and Pinocchio (built in code)."""
+"""Models in other engines: MuJoCo (by MJCF) and Pinocchio (built in code)."""
 
 import mujoco
 import numpy as np

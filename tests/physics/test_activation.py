@@ -200,7 +200,7 @@ def test_activations_in_a_scene(model):
 
 
 @pytest.mark.parametrize("off", ['<flag actuation="disable"/>', 'actuatorgroupdisable="3"'])
-def test_switched_off_activations_stay(off):
+def test_disabled_activations_are_constant(off):
     inside = off.startswith("<")
     text = ROBOT.replace("/><worldbody>", f">{off}</option><worldbody>" if inside else f" {off}/><worldbody>")
     text = text.replace('name="pull"', 'group="3" name="pull"').replace("<intvelocity", '<intvelocity group="3"')

@@ -83,7 +83,7 @@ def test_gradients_by_differences(model, integrator):
     }
 
     def loss(name, h):
-        """Of every robot."""
+        """Return the loss of every batch element."""
         here, there, params = state, u, None
         if name == "q":
             here = here._replace(q=tangent.integrate(model, state.q, h * moved[name]))

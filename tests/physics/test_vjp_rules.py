@@ -1,4 +1,4 @@
-"""Tests of every registered pair: dot test, second-order Taylor remainder, linearity of the cotangents, inputs unchanged."""
+"""Checks of every VJP rule: dot test, second-order Taylor remainder, linearity of the cotangents, inputs unchanged."""
 
 import typing
 
@@ -43,7 +43,7 @@ class Watched(NumpyTarget):
         return np.where(mask, a, b)
 
     def watch(self, function, *arguments):
-        """The result, and what was chosen: (selects, lanes)."""
+        """Return the result, and the choices: (selects, lanes)."""
         self.masks = []
         out = function(*arguments)
         return out, np.array(self.masks, bool).reshape(-1, LANES)
@@ -63,7 +63,7 @@ def sample(kind, rng):
     return leaves[0] if kind is float else kind.from_leaves(leaves)
 
 
-# -- domains: where a routine is asked for -----------------------------------------------------------------------------
+# -- domains of functions -----------------------------------------------------------------------------
 def unit(x):
     return x / np.sqrt(sum(c * c for c in x.leaves()))
 
@@ -149,8 +149,8 @@ DOMAIN = {
         for name in names
     },
 }
-# files whose degenerate placements are held constant (centres that coincide, parallel axes) or only guarded (a slip of
-# exactly zero, a muscle without any length): no difference can tell
+# files whose degenerate placements are held constant (centers that coincide, parallel axes) or only guarded (a slip of
+# exactly zero, a muscle without any length): differences do not apply
 HELD_CONSTANT = {"sphere", "capsule", "cylinder", "box", "plane", "cone", "impedance", "muscle"}
 
 
@@ -212,7 +212,7 @@ def check(name, target, seed):
     middle, chosen = target.watch(forward, *inputs)
 
     def rise(h):
-        """Of the pairing along the move, and the lanes that took the same branches there."""
+        """Return the pairing along the displacement, and the lanes that took the same branches."""
         end, there = target.watch(forward, *(moved(x, d, h) for x, d in zip(inputs, ds, strict=True)))
         return pairing(y_bar, difference(end, middle)), (there == chosen).all(0)
 
@@ -249,7 +249,7 @@ def test_adjoint_of_a_pair(name, target):
 
 
 def test_every_adjoint_of_the_leaves_is_registered():
-    """Every f_vjp beside f that is a function of values only is in the register."""
+    """Every f_vjp beside f that is a function of values only is registered."""
     import inspect
     import sys
 
@@ -270,7 +270,7 @@ def test_every_adjoint_of_the_leaves_is_registered():
 
 
 def test_register_is_complete():
-    """The register has all operators of the physics."""
+    """The registry has all operators of the physics."""
     wanted = """vectors.dot vectors.cross vectors.outer vectors.norm vectors.normalize vectors.mat_apply
     vectors.mat_product vectors.sym_apply vectors.rotate rotations.quat_product rotations.quat_normalize
     rotations.quat_matrix rotations.quat_exp motion.power motion.cross_motion motion.cross_force motion.at_point

@@ -1,4 +1,4 @@
-"""The bundled robots are what their docstrings say."""
+"""Bundled robots match their docstrings."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""python -m tests.searches [NAME ...] [--count N] [--seed S] [--processes P] [--write]"""
+"""Command line of the searches: `python -m tests.searches [NAME ...] [--count N] [--seed S] [--processes P] [--write]`."""
 
 import argparse
 import importlib
@@ -27,9 +27,7 @@ def main():
     parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--count", type=int, help="cases; default: those of a full search")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--processes", type=int, default=1, help="shares that run at the same time, with seeds of their own"
-    )
+    parser.add_argument("--processes", type=int, default=1, help="shares that run in parallel, with different seeds")
     parser.add_argument("--write", action="store_true", help=f"write the result to {PAGE.name}")
     given = parser.parse_args()
     failed = False

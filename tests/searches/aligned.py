@@ -1,4 +1,4 @@
-"""Solids at rest in exact alignment: gradients of a step against differences to both sides."""
+"""Solids at rest in exact alignment: gradients of a step compared with one-sided differences."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ SETTLE = 500  # steps
 
 
 def search(count, seed):
-    """Draw scenes until `count` have settled, and check these. The first ones are of boxes alone."""
+    """Draw scenes until `count` are at rest, and check these. The first ones are of boxes only."""
     outcome, rng, block = Outcome(), np.random.default_rng(seed), 0
     while sum(outcome.counts.values()) - outcome.counts[UNSETTLED] < count:
         solids = BOXES if block * PLACES < SAMPLE else ALL
@@ -33,7 +33,7 @@ def search(count, seed):
 
 
 def check(text, offsets, law):
-    """(verdict, detail) of each place."""
+    """Return (verdict, detail) of each state."""
     model = ag.load(text)
     sim = ag.Simulator(model, threads=1, law=law)
     q, v, at_rest = settled(sim, _start(model, sim, offsets), SETTLE)
@@ -42,7 +42,7 @@ def check(text, offsets, law):
 
 
 def _start(model, sim, offsets):
-    """A state per place, with free bodies moved."""
+    """Return a state per placement, with free bodies moved."""
     q = np.tile(np.asarray(sim.reset().q, float), (len(offsets), 1))
     free = [i - 3 for i, _ in ag.model.tangent.quaternions(model)]
     for k, i in enumerate(free):
@@ -56,7 +56,7 @@ HEXAGON = [[np.cos(a), np.sin(a), z] for z in (-1, 1) for a in np.arange(6) * np
 
 
 def geom(kind, size):
-    """(MJCF of a shape, meshes, half height). size: three half sizes."""
+    """Return (MJCF of a shape, meshes, half height). size: three half sizes."""
     x, y, z = size
     if kind == "box":
         return f'type="box" size="{x} {y} {z}"', "", z
@@ -176,7 +176,7 @@ def _rails(rng, places, solids):
 
 
 class Solids(NamedTuple):
-    """Kinds of solids to draw from, and what to make of them."""
+    """Kinds of solids to draw from, and their construction."""
 
     flat: tuple
     round: tuple

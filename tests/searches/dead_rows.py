@@ -1,7 +1,7 @@
-"""Constraint rows with a Jacobian of about zero beside healthy ones: steps beside MuJoCo, gradients against differences.
+"""Constraint rows with a Jacobian near zero beside regular ones: steps compared with MuJoCo, gradients with differences.
 
-MuJoCo multiplies the rounding of such a Jacobian with a stiffness of up to 1e15 too. In exact arithmetic a row that nothing
-moves has no effect, so the oracle is MuJoCo without it. Rows that are only partly immovable stay in the oracle.
+MuJoCo also multiplies the rounding error of such a Jacobian with a stiffness of up to 1e15. In exact arithmetic a row that
+nothing moves has no effect, so that the reference is MuJoCo without it. Partly immovable rows remain in the reference.
 """
 
 import warnings
@@ -95,7 +95,7 @@ def search(count, seed):
 
 
 def draw(rng, n):
-    """One robot, as XML with the rows and without those that nothing can move, and its state."""
+    """Return one robot, as XML with and without immovable rows, and its state."""
     kinds = [EVERY, *DEAD, *PARTLY]
     kind = EVERY if n < SAMPLE else kinds[n % len(kinds)]  # a sample compiles two kernels
     cone, tilted = ["pyramidal", "elliptic"][(n // len(kinds)) % 2], bool(rng.integers(2))
@@ -132,7 +132,7 @@ def draw(rng, n):
 
 
 def check(texts, state):
-    """None, or what is wrong."""
+    """Return None, or a description of the failure."""
     full, without = texts
     q, v, u = state
     oracle = mujoco.MjModel.from_xml_string(without)
@@ -161,7 +161,7 @@ def check(texts, state):
 
 
 def differences(sim, inputs, bar, h):
-    """Central differences of bar . v after a step."""
+    """Return central differences of bar . v after a step."""
     x = np.concatenate(inputs)
     moved = np.concatenate([x + h * np.eye(9), x - h * np.eye(9)])
     after = sim.rollout(ag.State(moved[:, :3], moved[:, 3:6]), moved[:, None, 6:]).final.v @ bar

@@ -42,14 +42,14 @@ NAN, INF = float("nan"), float("inf")
 
 
 class Odd:
-    """An object that nothing accepts."""
+    """Object that no function accepts."""
 
     def __init__(self, *_, **__):
         pass
 
 
 def anything():
-    """Wrong arguments for any place, by a name."""
+    """Return arguments that are wrong everywhere, by name."""
     good = ag.robots.pendulum()
     return {
         "None": None,
@@ -119,7 +119,7 @@ def anything():
 
 
 def variants(value):
-    """Wrong arguments that are near to a right one, by a name."""
+    """Return wrong arguments similar to a valid one, by name."""
     out = {}
     if isinstance(value, ag.State):
         for k, name in enumerate(value._fields[: len(value)]):
@@ -168,12 +168,12 @@ def variants(value):
 
 
 def paths():
-    """Files of all kinds, sound and damaged, by their names."""
+    """Return files of all kinds, intact and damaged, by name."""
     return {f"file {path.name}": path for path in sorted(folder().iterdir()) if not path.name.startswith("out.")}
 
 
 def cases(groups=GROUPS):
-    """All cases: name of the call, the call, name of the argument, what is put there, and its name."""
+    """Return all cases: name of the call, the call, name of the argument, wrong value, and its name."""
     pool, found = anything(), []
     for group in groups:
         for name, call in group():
@@ -187,7 +187,7 @@ def cases(groups=GROUPS):
 
 
 def outcome_of(call, argument, wrong):
-    """Call with one wrong argument; how it ended, and why that is a finding, or None."""
+    """Call with one wrong argument; return the outcome, and the reason why it is a finding, or None."""
 
     def late(*_):
         raise TimeoutError(f"not done after {LONGEST} s")

@@ -1,4 +1,4 @@
-"""Margins of gradients beside one-sided differences: states at rest, aligned, sliding, at limits and at ends of ranges."""
+"""Switch margins compared with one-sided differences: states at rest, aligned, sliding, at limits and at ends of ranges."""
 
 import numpy as np
 
@@ -61,14 +61,14 @@ def _body(geom, *place):
 
 
 def _on(ground, solid):
-    """A solid on a ground."""
+    """Return a solid on a ground."""
     assets = (_mesh("slab", 0.1, 0.1, 0.05) + _mesh("die", 0.05, 0.05, 0.05)) if "mesh" in ground + solid else ""
     geom, height = SOLIDS[solid]
     return lambda: (_load(GROUNDS[ground] + _body(geom, 0, 0, height - 2e-4), assets), _placed)
 
 
 def _placed(rng, model, n):
-    """Exactly aligned; shifted; over edges; turned; and tilted, a little or much."""
+    """Return placements: exactly aligned, shifted, over edges, rotated, and tilted."""
     q = np.tile(model.keyframe().q, (n, 1))
     for k, row in enumerate(q):
         kind = k % 5
@@ -86,7 +86,7 @@ def _placed(rng, model, n):
 
 
 def _many(geoms, ground=GROUNDS["plane"]):
-    """Bodies that rest as they are, shifted a little where the case is not exactly aligned."""
+    """Return bodies at rest, shifted slightly where the case is not exactly aligned."""
 
     def start(rng, model, n):
         q = np.tile(model.keyframe().q, (n, 1))
@@ -97,7 +97,7 @@ def _many(geoms, ground=GROUNDS["plane"]):
 
 
 def _limits():
-    """Joints at their limits, before and beyond them, one of which has equal bounds; and dry friction."""
+    """Return joints at, before and beyond their limits, one with equal bounds; and dry friction."""
     hinge = "<body pos='0 0 {}'><joint type='hinge' axis='0 1 0' {}/><geom size='.05' pos='.2 0 0' mass='1'/>"
     ranges = "limited='true' range='-20 30'", "limited='true' range='0 20'", "frictionloss='.5'"
     model = _load("".join(hinge.format(z, x) for z, x in zip((0, 0.3, 0.3), ranges, strict=True)) + "</body>" * 3)
@@ -155,7 +155,7 @@ def search(count, seed):
 
 
 def _block(rng, model, start, settle):
-    """Margins of states of one scene; which gradients differ from a difference; where that was missed; which were pushed."""
+    """Return margins of states of one scene; failed gradients; those without a small margin; states with forces."""
     sim, nv = ag.Simulator(model, threads=1), model.nv
     state = ag.State(start(rng, model, BLOCK), np.zeros((BLOCK, nv)))
     if settle:

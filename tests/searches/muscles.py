@@ -1,4 +1,4 @@
-"""Muscle models in the style of arms and legs: one step beside MuJoCo."""
+"""Muscle models of arms and legs: one step compared with MuJoCo."""
 
 from itertools import pairwise
 
@@ -69,7 +69,7 @@ def _direction(rng):
 
 
 def model_text(rng):
-    """MJCF of a random arm or leg, how many muscles it has, and whether any side site is inside its shape."""
+    """Return MJCF of a random arm or leg, the number of muscles, and whether any side site is inside its shape."""
     bones, muscles, hollow = rng.integers(2, 8), rng.integers(10, 61), rng.random() < 0.5
     shapes = [[] for _ in range(bones + 1)]
     parents, bodies = [0], [_bone_parts(rng, 0, shapes, hollow)]
@@ -96,7 +96,7 @@ def model_text(rng):
 
 
 def _tree(k, parents, bodies):
-    """Body k, given by its opening part, and all it carries; 0 is the world."""
+    """Return body k, given its opening tag, and its descendants; 0 is the world."""
     inside = "".join(_tree(i, parents, bodies) for i in range(k + 1, len(parents)) if parents[i] == k)
     return bodies[k] + inside + ("</body>" if k else "")
 
@@ -112,7 +112,7 @@ def _bone(rng, k, shapes, hollow):
 
 
 def _bone_parts(rng, k, shapes, hollow):
-    """Geoms and sites of a bone 0.3 m long; its shapes to wrap around, with names of side sites."""
+    """Return geoms and sites of a bone of 0.3 m; its wrapping shapes, with names of side sites."""
     z = 1.15 if k == 0 else 0.0
     parts = f'<geom type="ellipsoid" size=".03 .04 .16" pos="0 0 -.15" mass="{rng.uniform(0.3, 2)}"/>' if k else ""
     for n in range(rng.integers(1, 4)):
@@ -132,7 +132,7 @@ def _bone_parts(rng, k, shapes, hollow):
 
 
 def _path(rng, parents, shapes):
-    """From site to site along one to three bones, around a shape here and there, perhaps split by a pulley."""
+    """Return a path over sites of one to three bones, around some shapes, possibly with a pulley."""
     chain = [int(rng.integers(1, len(parents)))]
     while len(chain) < 4 and chain[-1]:
         chain.append(parents[chain[-1]])

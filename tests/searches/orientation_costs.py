@@ -1,4 +1,4 @@
-"""Costs over orientations: first derivatives against differences of the values."""
+"""Costs over orientations: first derivatives compared with differences."""
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def search(count, seed):
 
 
 def _errors(value, gradient):
-    """Largest error of each case's gradient (n, k), relative to its largest entry. value: of displacements (n, k)."""
+    """Return the largest error of the gradient of each case (n, k), relative to its largest entry."""
     found = np.empty_like(gradient)
     for k, unit in enumerate(np.eye(gradient.shape[1])):
         fine, coarse = ((value(h * unit) - value(-h * unit)) / (2 * h) for h in (1e-4, 2e-4))
@@ -50,7 +50,7 @@ def _errors(value, gradient):
 
 
 def robot(joints):
-    """A chain of bodies with these joints."""
+    """Return a chain of bodies with these joints."""
     b, parent = ag.ModelBuilder("chain"), None
     for k, joint in enumerate(joints):
         axis = {"axis": (0.0, 0.6, 0.8)} if joint == "revolute" else {}
@@ -67,7 +67,7 @@ def _model(rng):
 
 
 def _positions(rng, model, lead, reach):
-    """Positions whose quaternions are turned by up to `reach` rad from those of the keyframe, small turns among them."""
+    """Return positions whose quaternions are rotated by up to `reach` rad from the keyframe, small rotations included."""
     d = rng.normal(size=(*lead, model.nv))
     for _, j in tangent.quaternions(model):
         axis = d[..., j : j + 3]
@@ -77,13 +77,13 @@ def _positions(rng, model, lead, reach):
 
 
 def _weights(rng, n):
-    """A number, a diagonal or a matrix that need not be symmetric."""
+    """Return a number, a diagonal or a matrix, possibly not symmetric."""
     A = rng.normal(size=(n, n))
     return [rng.random(), rng.random(n) * 10.0 ** rng.integers(-3, 3, n), A @ A.T + A - A.T][rng.integers(3)]
 
 
 def _apart(model, a, b):
-    """Whether no quaternion is turned by nearly half a turn against the other, (...)."""
+    """Return True where no quaternions differ by nearly half a turn, (...)."""
     d = ag.difference(model, a, b)
     turns = [np.linalg.norm(d[..., j : j + 3], axis=-1) for _, j in tangent.quaternions(model)]
     return np.all([np.abs(x - np.pi) > NEAR_HALF_TURN for x in turns], axis=0) if turns else np.ones(d.shape[:-1], bool)
@@ -136,7 +136,7 @@ def _goal(rng, size):
 
 
 def _fit(rng, size):
-    """Residuals of positions as `fit` weights them, and the cotangent that it gives to the simulator."""
+    """Return residuals of positions with the weights of `fit`, and the cotangent for the simulator."""
     model = _model(rng)
     measured, q = (_positions(rng, model, (size,), 3.1) for _ in range(2))
     scale = 10.0 ** rng.uniform(-2, 1, model.nv)

@@ -1,4 +1,4 @@
-"""The result of a random search, and one share of a search that runs in several processes."""
+"""Result of a random search, and one part of a search that runs in several processes."""
 
 import importlib
 from collections import Counter
@@ -24,5 +24,5 @@ class Outcome:
 
 
 def run(name, count, seed):
-    """Run one share of a search. Here, because a spawned process cannot import `__main__`."""
+    """Run one part of a search. In this module because a spawned process cannot import `__main__`."""
     return importlib.import_module(f"{__package__}.{name}").search(count, seed)

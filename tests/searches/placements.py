@@ -1,4 +1,4 @@
-"""Pairs of solids at and near exact alignment: contacts beside MuJoCo's, beside the least overlap and beside neighbors'."""
+"""Pairs of solids at and near exact alignment: contacts compared with MuJoCo, with the least overlap and with neighbors."""
 
 import functools
 from itertools import combinations_with_replacement
@@ -63,7 +63,7 @@ def _margin(pair):
 
 @functools.cache
 def _models():
-    """MuJoCo's model and a simulator. For each pair two free bodies, or one above the floor, that touch nothing else."""
+    """Return MuJoCo's model and a simulator. For each pair two free bodies, or one above the floor, with no other contacts."""
     assets, bodies, pairs = "", "", ""
     for name, (kind, size, _) in SOLIDS.items():
         if kind == "mesh":
@@ -101,7 +101,7 @@ def _matrices(q):
 
 
 def _product(a, b):
-    """Of quaternions (n, 4)."""
+    """Return products of quaternions (n, 4)."""
     scalar = a[:, :1] * b[:, :1] - np.sum(a[:, 1:] * b[:, 1:], 1, keepdims=True)
     return np.hstack([scalar, a[:, :1] * b[:, 1:] + b[:, :1] * a[:, 1:] + np.cross(a[:, 1:], b[:, 1:])])
 
@@ -111,7 +111,7 @@ def _unit(x):
 
 
 def _quarters(rng, n):
-    """Rotations by quarter turns, with the digits that quaternions of half angles have."""
+    """Return rotations by quarter turns, with the rounding of quaternions of half angles."""
     q = np.tile([1.0, 0, 0, 0], (n, 1))
     for _ in range(2):
         turn, axis = rng.integers(0, 4, n) * (np.pi / 4), np.eye(3)[rng.integers(0, 3, n)]
@@ -127,7 +127,7 @@ TILTS = (0, 0, 0, 0, 1e-17, 1e-16, 3e-16, 1e-15, 1e-14, 1e-12, 1e-10, 1e-9, 1e-8
 
 
 def _placements(rng, pair, n):
-    """Positions (n, 7) of both, and tilts (n,)."""
+    """Return positions (n, 7) of both, and tilts (n,)."""
     half_a = np.array([0.1, 0.1, 0.0] if pair[0] == "plane" else SOLIDS[pair[0]][2])
     half_b = np.array(SOLIDS[pair[1]][2])
     one = np.tile([1.0, 0, 0, 0], (n, 1))
@@ -172,7 +172,7 @@ def _placements(rng, pair, n):
 
 # -- overlaps ----------------------------------------------------------------------------------------------------------------
 class Placed:
-    """A solid in n placements: how far it reaches along directions, and normals that may have the least overlap."""
+    """Solid in n placements: extents along directions, and normals of possible least overlap."""
 
     def __init__(self, m, name, q):
         self.r, self.R, self.name = q[:, :3], _matrices(q[:, 3:]), name
@@ -185,7 +185,7 @@ class Placed:
             self.points = m.geom_pos[g] + m.mesh_vert[first : first + count].astype(float) @ R.reshape(3, 3).T
 
     def reach(self, n):
-        """max of n . (p - r) over its points, n (N, 3) world axes; turned by the placement."""
+        """Return max of n . (p - r) over its points, n (N, 3) in world axes."""
         l = np.einsum("nij,ni->nj", self.R, n)
         across = np.hypot(l[:, 0], l[:, 1])
         s = self.size
@@ -200,7 +200,7 @@ class Placed:
         }[self.kind]()
 
     def normals(self):
-        """Of faces and along axes, (k, n, 3), world axes; the second half is the negative of the first."""
+        """Return normals of faces and along axes, (k, n, 3), world axes; the second half is the negative of the first."""
         if self.kind in ("sphere", "plane"):
             return np.einsum("nij,kj->kni", self.R, [[0, 0, 1.0]][: self.kind == "plane"] or np.empty((0, 3)))
         turns = np.pi / 6 + np.pi / 3 * np.arange(3)
@@ -210,20 +210,20 @@ class Placed:
 
 
 class Pair:
-    """Two solids in n placements: how far they reach along directions, and normals that may have the least overlap."""
+    """Two solids in n placements: extents along directions, and normals of possible least overlap."""
 
     def __init__(self, m, names, a, b):
         self.a, self.b = (Placed(m, name, q) for name, q in zip(names, (a, b), strict=True))
 
     def overlap(self, n):
-        """Along unit normals from A to B (n, 3); above any other where there is none (NaN)."""
+        """Return overlaps along unit normals from A to B (n, 3); a large number without a normal (NaN)."""
         there = np.isfinite(n).all(1)
         x = np.where(there[:, None], n, [0.0, 0.0, 1.0])
         found = self.a.reach(x) + self.b.reach(-x) - np.sum(x * (self.b.r - self.a.r), 1)
         return np.where(there, found, np.inf)
 
     def least(self, *others):
-        """Along faces, products of their normals, the line of centers and other normals: the least overlap is no larger."""
+        """Return an upper bound of the least overlap, from faces, products of normals, line of centers and other normals."""
         a, b = self.a.normals(), -self.b.normals()
         center = self.b.r - self.a.r
         length = np.linalg.norm(center, axis=1, keepdims=True)
@@ -239,7 +239,7 @@ class Pair:
 
 # -- contacts ----------------------------------------------------------------------------------------------------------------
 class Found:
-    """Contacts of states: for each state and pair their number, and the gap and normal of the deepest one."""
+    """Contacts of states: for each state and pair their number, and distance and normal of the deepest one."""
 
     def __init__(self, states):
         shape = (states, len(PAIRS))
@@ -255,7 +255,7 @@ class Found:
 
 
 def _ours(sim, q):
-    """Contacts of `sim` at positions (n, nq)."""
+    """Return contacts of `sim` at positions (n, nq)."""
     seen = sim.contacts(sim.rollout(ag.State(q, np.zeros((len(q), sim.model.nv))), steps=1))
     of = np.array([_pair_of(a if "." in a else b) for a, b in sim.contact_names])
     sign = np.array([-1.0 if a.endswith(".1") else 1.0 for a, _ in sim.contact_names])
@@ -266,7 +266,7 @@ def _ours(sim, q):
 
 
 def _theirs(m, q):
-    """MuJoCo's contacts at positions (n, nq)."""
+    """Return MuJoCo's contacts at positions (n, nq)."""
     d, found, names = mujoco.MjData(m), Found(len(q)), [m.geom(g).name for g in range(m.ngeom)]
     of = np.array([_pair_of(name) if "." in name else -1 for name in names])
     sign = np.array([-1.0 if name.endswith(".1") else 1.0 for name in names])
@@ -315,7 +315,7 @@ FINDINGS = (
 
 
 def _verdicts(k, pair, tilt, ours, near, theirs):
-    """What is found of each placement of the pair k."""
+    """Return the verdicts of each placement of pair k."""
     n, other = ours.normal[:, k], theirs.normal[:, k]
     least, margin = pair.least(n, near.normal[:, k], other), _margin(PAIRS[k])
     own, mujocos = pair.overlap(n), pair.overlap(other)

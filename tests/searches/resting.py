@@ -1,4 +1,4 @@
-"""Every solid at rest on every other: gradients of a step against differences."""
+"""All pairs of solids at rest: gradients of a step compared with differences."""
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def search(count, seed):
 
 
 def _scene(rng, below, above):
-    """(name, MJCF) of one solid over another."""
+    """Return (name, MJCF) of one solid over another."""
     meshes, sizes = (
         [],
         rng.choice(SIZES, (2, 3)).tolist() if rng.random() < 0.5 else [[float(rng.choice(SIZES))] * 3] * 2,
@@ -78,7 +78,7 @@ def _floor(rng, below, size, assets):
 
 
 def _check(rng, text, law):
-    """(verdict, detail) of a state at rest and of others tilted from it."""
+    """Return (verdict, detail) of a state at rest and of tilted ones."""
     model = ag.load(text)
     sim = ag.Simulator(model, threads=1, law=law)
     q, v, at_rest = settled(sim, ag.State(sim.reset().q[None], np.zeros((1, 6))), SETTLE)

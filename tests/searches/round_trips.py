@@ -1,4 +1,4 @@
-"""Random models with every kind of part, edited and merged, beside MuJoCo and beside themselves after saving and loading."""
+"""Random models with every kind of part, edited and merged: compared with MuJoCo, and after saving and loading."""
 
 import tempfile
 import warnings
@@ -58,7 +58,7 @@ def search(count, seed):
 
 
 def _check(rng):
-    """What is wrong with one random model; nothing if all is right."""
+    """Return the failure of one random model; None if there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -112,7 +112,7 @@ def same(one, other):
 
 
 def structure(one, other):
-    """What of names and topology a saved model lost."""
+    """Return names and topology that a saved model lost."""
     for what in ("actuators", "activations", "muscles", "options", "stopped_tendons"):
         if getattr(one, what) != getattr(other, what):
             return f"{what}: {getattr(one, what)} and {getattr(other, what)}"
@@ -167,7 +167,7 @@ def _keyframes(one, other):
 
 
 def entries(model, i, k):
-    """Where joint i is in q (k = 0) or v (k = 1)."""
+    """Return the first entry of joint i in q (k = 0) or v (k = 1)."""
     return (model.joint_q, model.joint_v)[k][i] + np.arange((model.joint_kind(i).nq, model.joint_kind(i).nv)[k])
 
 
@@ -178,7 +178,7 @@ def order(model, again):
 
 
 def motion(rng, model, again, text):
-    """One step of the model, of the loaded one, and MuJoCo's, and what sensors read."""
+    """Return one step of the model, of the loaded one, and of MuJoCo, and readings of sensors."""
     state, u = near_home(rng, model), rng.normal(size=model.nu)
     q, v = order(model, again)
     own = {"law": replace(model.options.soft, iterations=100)} if model.has_contact else {}
@@ -238,7 +238,7 @@ def _apart(a, b):
 
 
 def same_contacts(sim, state, u, m):
-    """Whether both have the same contacts, none of which rounding decides; hulls of meshes are MuJoCo's in single precision."""
+    """Return True if both have the same contacts, none decided by rounding; MuJoCo has hulls in single precision."""
     d = mujoco.MjData(m)
     d.qpos[:], d.qvel[:], d.ctrl[:] = state.q, state.v, u
     mujoco.mj_forward(m, d)
@@ -246,13 +246,13 @@ def same_contacts(sim, state, u, m):
 
 
 def touching_points(sim, state, u):
-    """Contacts at the beginning of a step, by names of shapes."""
+    """Return contacts at the beginning of a step, by names of shapes."""
     batch = ag.State(*(None if x is None else np.asarray(x)[None] for x in state))
     return _contacts(sim, sim.rollout(batch, u[None, None]))[0]
 
 
 def near_home(rng, model):
-    """A random state about the keyframe."""
+    """Return a random state near the keyframe."""
     q, v = model.keyframe().q, rng.normal(size=model.nv)
     q = ag.integrate(model, q, 0.2 * rng.normal(size=model.nv))
     return ag.State(q, v, rng.uniform(0.1, 0.9, model.na)) if model.na else ag.State(q, v)
@@ -260,7 +260,7 @@ def near_home(rng, model):
 
 # -- edits -------------------------------------------------------------------------------------------------------------------
 def changed(rng):
-    """A random model that went through edits, or several in one."""
+    """Return a random model after edits, or several merged."""
     draw, model = Chance(rng), random_model(rng)
     for _ in range(rng.integers(3)):
         edit = draw.one((_renamed, _removed, _attached, _added, _scene))

@@ -1,4 +1,4 @@
-"""Sensors of random models with every kind of force: readings beside MuJoCo, gradients beside differences."""
+"""Sensors of random models with every kind of force: readings compared with MuJoCo, gradients with differences."""
 
 import mujoco
 import numpy as np
@@ -59,7 +59,7 @@ def _check(outcome, text, parts, where, rng, size):
 
 
 def _gradients(outcome, sim, state, u, found, where, rng, parts):
-    """Along one direction, at each state."""
+    """Compare gradients along one direction, at each state."""
     model, size = sim.model, len(u)
     bars = {name: rng.normal(size=y.shape) / (1.0 + np.abs(y)) for name, y in found.items()}
     step = [rng.normal(size=x.shape) for x in (state.v, state.v, state.act, u)]
@@ -129,7 +129,7 @@ def _some(rng, texts, share=0.35):
 
 
 def model_text(rng):
-    """MJCF of a random model, and what of it was drawn."""
+    """Return MJCF of a random model, and the choices drawn."""
     contact, adhesion, fluid = rng.random() < 0.4, rng.random() < 0.3, rng.random() < 0.3
     calm = "" if contact else CALM
     shape = f'{calm} fluidshape="ellipsoid"' if fluid else calm

@@ -1,4 +1,4 @@
-"""Gradients of one step beside differences to both sides, for the searches of states at rest."""
+"""Gradients of one step compared with one-sided differences, for searches of states at rest."""
 
 import itertools
 from typing import NamedTuple
@@ -15,14 +15,14 @@ WRONG, UNSETTLED = "wrong gradient", "not at rest"
 
 
 def settled(sim, state, steps):
-    """(q, v) after that many steps, and which of them are at rest."""
+    """Return (q, v) after a number of steps, and a mask of those at rest."""
     final = sim.rollout(state, steps=steps).final
     q, v = np.asarray(final.q), np.asarray(final.v)
     return q, v, np.isfinite(q).all(1) & (np.abs(v).max(1) < REST)
 
 
 def count_places(outcome, found, name):
-    """Add the verdicts of the places of a scene to an outcome; what is wrong is a finding."""
+    """Add the verdicts of the states of a scene to an outcome; failures are findings."""
     for k, (verdict, detail) in enumerate(found):
         outcome.counts[verdict] += 1
         if verdict == WRONG:
@@ -30,7 +30,7 @@ def count_places(outcome, found, name):
 
 
 def verdicts(sim, q, v):
-    """(verdict, detail) of each state (n, nq), (n, nv), of the velocities after one step times random weights."""
+    """Return (verdict, detail) of each state (n, nq), (n, nv), for velocities after one step times random weights."""
     model, n, nv = sim.model, len(q), sim.model.nv
     weights = np.random.default_rng(1).normal(size=nv)
     gradient = sim.vjp(sim.rollout(ag.State(q, v), steps=1), v_bar=np.tile(weights, (n, 1)))
@@ -39,7 +39,7 @@ def verdicts(sim, q, v):
     exact, margin = exact / scale, np.ravel(gradient.health.switch_margin) * sim.dt
 
     def value(d):
-        """(n, k) of each place moved by each of d (n, k, 2 nv)."""
+        """Return the loss (n, k) of each state displaced by each of d (n, k, 2 nv)."""
         k, d = d.shape[1], d.reshape(-1, 2 * nv)
         moved = ag.State(ag.integrate(model, np.repeat(q, k, 0), d[:, :nv]), np.repeat(v, k, 0) + d[:, nv:])
         return (sim.rollout(moved, steps=1).final.v @ weights).reshape(n, k) / scale
@@ -75,8 +75,10 @@ def verdicts(sim, q, v):
 
 
 class _Slopes(NamedTuple):
-    """Limits of differences to both sides, from steps of several sizes (sizes, 2, n, k); and where they are smooth (n, k): the
-    limits of two sizes that follow each other agree, and both sides do. Else there is a kink within the steps."""
+    """Limits of one-sided differences, from steps of several sizes (sizes, 2, n, k), and a mask of smooth ones (n, k).
+
+    Smooth: the limits of two successive sizes agree, and both sides do. Otherwise there is a kink within the steps.
+    """
 
     limits: np.ndarray
     smooth: np.ndarray

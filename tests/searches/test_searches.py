@@ -1,4 +1,4 @@
-"""A small seeded sample of every random search."""
+"""Small seeded sample of every random search."""
 
 import importlib
 

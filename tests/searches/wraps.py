@@ -1,4 +1,4 @@
-"""Tendons around spheres and cylinders: lengths and moments beside MuJoCo, gradients beside differences."""
+"""Tendons around spheres and cylinders: lengths and moments compared with MuJoCo, gradients with differences."""
 
 import mujoco
 import numpy as np
@@ -73,7 +73,7 @@ def _anywhere(rng):
 
 
 def _draw(rng):
-    """A kind of case, and the places of a, b and the side site."""
+    """Return a kind of case, and the positions of a, b and the side site."""
     a, b, s = _anywhere(rng), _anywhere(rng), _anywhere(rng)
     axis = np.array([0.0, 0.0, 1.0])
     kind = rng.choice(
@@ -81,7 +81,7 @@ def _draw(rng):
     )
     if kind in ("inner", "grazing"):
         s = _direction(rng) * rng.random() if kind == "inner" or rng.random() < 0.5 else s
-    if kind == "grazing":  # passes the centre, or the axis, at about the radius
+    if kind == "grazing":  # passes the center, or the axis, at about the radius
         normal = _direction(rng, axis)
         along = _direction(rng, normal)
         start = normal * (1.0 + abs(_tiny(rng)) * rng.choice([1.0, -1.0]))
@@ -98,7 +98,7 @@ def _draw(rng):
             axis * 2.0,
             b + _tiny(rng),
         ][which]
-    elif kind == "line":  # with the centre
+    elif kind == "line":  # with the center
         a = b * rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-1, 1) + _direction(rng) * _tiny(rng)
     elif kind == "wedge":  # the border between the ways around
         s = -a * (0.3 + rng.random()) + _direction(rng) * _tiny(rng)
@@ -106,7 +106,7 @@ def _draw(rng):
 
 
 def _state(rng, places):
-    """States with the shape turned and shifted, or for a half of them as it is."""
+    """Return states with the shape rotated and translated, half of them without."""
     size = len(places)
     turn = rng.normal(size=(size, 4)) * (rng.random(size) < 0.5)[:, None]
     turn[:, 0] += np.where(np.any(turn, 1), 0.0, 1.0)
@@ -122,7 +122,7 @@ def _state(rng, places):
 
 # -- beside MuJoCo ------------------------------------------------------------------------------------------------------
 def _read(m, d, q):
-    """MuJoCo's lengths and moments."""
+    """Return MuJoCo's lengths and moments."""
     d.qpos[:] = q
     mujoco.mj_kinematics(m, d)
     mujoco.mj_comPos(m, d)
@@ -159,7 +159,7 @@ def _beside_mujoco(outcome, m, sim, state, kinds, hollow, where, rng):
 
 
 def _within(near, t, length, moment, scale):
-    """Whether a length and a moment are among MuJoCo's nearby, or no farther from them than those are from each other."""
+    """Return True if a length and a moment are among MuJoCo's nearby, or as close as those are to each other."""
     lengths, moments = np.array([x[t] for x, _ in near]), np.array([j[t] for _, j in near])
     off = np.abs(moments - moment).max(1)
     same = off < np.maximum(1e-4 * scale, np.minimum(np.ptp(moments, axis=0).max(), 0.4 * scale))
@@ -168,7 +168,7 @@ def _within(near, t, length, moment, scale):
 
 # -- beside differences -----------------------------------------------------------------------------------------------------
 def _differences(f):
-    """Derivative of f(h), an array, at 0, and which entries are smooth there."""
+    """Return the derivative of f(h), an array, at 0, and a mask of smooth entries."""
     h = 1e-5
     x = {k: f(k * h) for k in (-2, -1, -0.5, 0, 0.5, 1, 2)}
     coarse, middle, fine = ((x[k] - x[-k]) / (2 * k * h) for k in (2, 1, 0.5))
@@ -182,8 +182,11 @@ def _differences(f):
 
 
 def _beside_differences(outcome, sim, state, kinds, in_line, where, rng):
-    """in_line: of each state, whether both ends of a string are in line with the centre, where that around a sphere has a
-    direction that jumps."""
+    """Compare gradients with differences.
+
+    in_line: of each state, True if both ends of a string are in line with the center of a sphere, where the direction
+    jumps.
+    """
     model, size = sim.model, len(kinds)
     every = [f"{kind}_{n}" for n in PATHS for kind in ("tendonpos", "tendonvel")]
     apart = np.array([["ball" not in n for n in every]]) | ~in_line[:, None]

@@ -1,4 +1,4 @@
-"""Weights of constraints made of parameters: as MuJoCo's compiler makes them, with their gradient."""
+"""Inverse weights computed from parameters: equal to those of MuJoCo's compiler, with gradient."""
 
 import mujoco
 import numpy as np
@@ -15,7 +15,7 @@ MADE_OF = (
 
 
 def robot(seed=0):
-    """Joints of all kinds, bent in the reference pose, with tendons along joints, between sites and around shapes."""
+    """Return a robot with joints of all kinds, bent in the reference pose, and tendons along joints, sites and shapes."""
     rng = np.random.default_rng(seed)
 
     def body(name, parent="world", **own):
@@ -48,7 +48,7 @@ def robot(seed=0):
 
 
 def wrapping(model):
-    """Parameters with which the three last tendons wrap: around a sphere and a cylinder, and inside a hollow sphere."""
+    """Return parameters with which the last three tendons wrap: around a sphere and a cylinder, and inside a hollow sphere."""
     pose, place = ReferencePose(model.params), np.array(model.params.site_position)
     aside = {"ball": 0.05, "roller": 0.05, "hollow": 0.3}
     for tendon in model.tendons[2:]:
@@ -62,7 +62,7 @@ def wrapping(model):
 
 
 def value(params, bars):
-    """The weights of `reweighted` along some directions."""
+    """Return the weights of `reweighted` along some directions."""
     found = params.reweighted()
     return sum(np.sum(found[name] * bars[name], axis=tuple(range(-bars[name].ndim, 0))) for name in NAMES)
 
@@ -88,7 +88,7 @@ def test_gradients_of_weights_are_those_of_differences(seed):
 
 
 def test_weights_are_those_of_the_file_that_is_saved(tmp_path):
-    """Of one set and of several, and what is saved moves as what was simulated."""
+    """One set and several; a saved model moves like the simulated one."""
     model = robot()
     p = model.params.replace(mass=2 * model.params.mass, com={"a": (0.1, 0.2, 0.3)}, armature={"e": 0.3})
     made = p.reweighted()
@@ -112,7 +112,7 @@ def arm(**own):
 
 
 def test_gradients_and_fits_take_the_weights_along():
-    """Of an arm that leans on its limit, as of the same arm built anew."""
+    """An arm at its limit, compared with the same arm built again."""
     model = arm(mass=1.0)
     sim = ag.Simulator(model, dt=0.005, threads=1)
     u = np.zeros((60, 0))

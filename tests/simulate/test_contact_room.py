@@ -1,4 +1,4 @@
-"""The contact buffer grows where max_contacts was not chosen."""
+"""The contact buffer is enlarged if max_contacts is None."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""On a GPU: agreement with the CPU, bits, PyTorch, streams, leaks. Skipped, with the reason, where there is none.
+"""On a GPU: agreement with the CPU, bits, PyTorch, streams, leaks. Skipped without a GPU.
 
 `python -m benchmarks.cuda` checks more robots and sizes.
 """

@@ -1,7 +1,7 @@
-"""The CUDA target without a GPU: its kernels, thread by thread on this CPU, give the bits of the CPU target.
+"""CUDA target without a GPU: its kernels, run thread by thread on this CPU, have the bits of the CPU target.
 
-Covers layout, indexing, launch shapes, arrays and the whole public face. What is left is the driver
-(tests/compiler/test_driver.py) and the GPU itself (tests/simulate/test_cuda.py).
+Covers layout, indexing, launch shapes, arrays and the public API. The driver is tested in tests/compiler/test_driver.py,
+the GPU in tests/simulate/test_cuda.py.
 """
 
 import copy
@@ -43,7 +43,7 @@ ROBOTS = {
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A device of the host in place of GPU 0."""
+    """Return a host device in place of GPU 0."""
     device = HostDevice()
     monkeypatch.setattr(driver, "device", lambda number: device)
     for kept in (array._copy_rows, _totals()):
@@ -342,7 +342,7 @@ def test_dlpack_both_ways(gpu, monkeypatch):
     seen = np.from_dlpack(x[:, 1])
     del x, view
     gc.collect()
-    same(seen, host[:, 1])  # the memory stays while somebody looks at it
+    same(seen, host[:, 1])  # the memory is kept while a view of it exists
     del seen
     gc.collect()
     assert not dlpack._lent

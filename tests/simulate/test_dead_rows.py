@@ -79,6 +79,6 @@ def test_a_tendon_has_entries_for_the_joints_that_change_its_length():
 
 
 def test_the_lever_of_rounding_is_that_of_the_shapes_not_of_the_point():
-    """A ball whose contact is nearly at the origin of its tree, on a floor and an axis that are parallel but for rounding."""
+    """A ball with a contact near the origin of its tree, on a floor and an axis that are parallel up to rounding."""
     _, _, texts, state = dead_rows.draw(np.random.default_rng((77, 4)), 4)
     assert dead_rows.check(texts, state) is None

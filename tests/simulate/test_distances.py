@@ -1,4 +1,4 @@
-"""Sensors of distance, normal and fromto: beside MuJoCo, and their gradients beside differences."""
+"""Sensors of distance, normal and fromto: compared with MuJoCo, gradients with differences."""
 
 import mujoco
 import numpy as np
@@ -33,7 +33,7 @@ def measured(one, other, cutoff=2.0):
 
 
 def apart(model, batch):
-    """States in which the two bodies are not far from each other, most of them without an overlap."""
+    """Return states in which the two bodies are near each other, mostly without overlap."""
     rng = np.random.default_rng(1)
     state = random_state(model, rng, batch)
     q = state.q.copy()
@@ -64,7 +64,7 @@ def test_overlaps_are_negative_and_their_segment_turns_round():
     check_gradients(ag.Simulator(model), state, np.random.default_rng(0), ("shape_size",), step=1e-6)
 
 
-def test_beyond_the_cutoff_nothing_is_seen():
+def test_readings_end_at_the_cutoff():
     text = measured("ball", "block", cutoff=0.01)
     model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
     state, _ = apart(model, 3)
@@ -103,7 +103,7 @@ def test_distances_are_saved_and_edited():
             np.testing.assert_allclose(found[name], y, atol=1e-9)
 
 
-def test_what_cannot_be_measured_is_said():
+def test_unmeasurable_distances_are_refused():
     b = ag.ModelBuilder("two")
     b.add_body("a", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0))
     b.add_plane(name="floor")

@@ -1,4 +1,4 @@
-"""One robot of a batch that diverges has NaN; the gradients of the others are what they are without it."""
+"""A batch element that diverges is NaN; gradients of the others are unchanged."""
 
 import numpy as np
 import pytest

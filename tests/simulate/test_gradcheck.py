@@ -1,4 +1,4 @@
-"""gradcheck itself: what is right passes, beside and at the kinks of contact too; what is wrong does not."""
+"""gradcheck: right gradients pass, also near and at kinks of contact; wrong ones fail."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def test_right_beside_a_kink(height):
     assert max(row.error for row in rows) < 1e-6
 
 
-def test_wrong_is_told(monkeypatch):
-    """Beside a kink too: a gradient that is off by a thousandth matches neither side."""
+def test_errors_name_the_problem(monkeypatch):
+    """At a kink too: a gradient with an error of a thousandth matches neither side."""
     model = ag.load(BALL)
     q = model.keyframe().q.copy()
     q[2] = 0.1 - 3e-7

@@ -1,4 +1,4 @@
-"""GradientOptions: one record for all calls that differentiate many steps, and the keywords that it replaces."""
+"""GradientOptions: one record for all calls that differentiate many steps, and its deprecated keywords."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Parameters at kinks: those that are reported have other slopes to either side, and others have not."""
+"""Parameters at kinks: reported ones have different derivatives on both sides, others have not."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def simulator(**given):
 
 
 def slopes(sim, name, entry):
-    """Slopes of a loss along one entry of a parameter, to either side."""
+    """Return the one-sided derivatives of a loss with respect to one entry of a parameter."""
     q, v = np.r_[0.0, 0.0, 0.0994, 1.0, 0.0, 0.0, 0.0, np.radians(21.0)], np.r_[1.0, 0.0, -0.1, 0.0, 0.0, 0.0, 0.2]
     several = np.stack([np.array(sim.params[name])] * 3)
     several.reshape(3, -1)[:, entry] += STEP * np.arange(-1.0, 2.0)

@@ -1,4 +1,4 @@
-"""Jacobians of one step beside differences and the adjoint, under every integrator."""
+"""Jacobians of one step compared with differences and the adjoint, under every integrator."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SPINNING = """<mujoco><option timestep='.004'/><worldbody>
 
 @pytest.mark.parametrize("integrator", ["euler", "implicitfast", "implicit", "rk4", "explicit"])
 def test_linearize_equals_differences_and_the_adjoint_of_spinning_bodies(integrator):
-    """Forces at the end of the step move links at velocities of their own: no direction may read those of another."""
+    """Forces at the end of the step move links at other velocities: no direction may read those of another."""
     model = ag.load(SPINNING)
     sim, rng, nv = ag.Simulator(model, threads=1, integrator=integrator), np.random.default_rng(0), model.nv
     q, v = ag.integrate(model, model.keyframe().q, rng.normal(size=nv)), 3 * rng.normal(size=nv)

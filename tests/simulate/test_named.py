@@ -1,4 +1,4 @@
-"""Results by name beside the arrays."""
+"""Access to results by name, compared with the arrays."""
 
 import pickle
 
@@ -96,7 +96,7 @@ def test_rows_of_params_are_replaced_by_name():
         p.replace(mass={"lower": np.ones(3)})
 
 
-def test_wrong_names_are_told_what_is_near():
+def test_errors_of_wrong_names_list_similar_ones():
     traj = rollout()
     with pytest.raises(ag.InputError, match="no body 'lwer'; did you mean 'lower'"):
         traj.body("lwer")

@@ -1,4 +1,4 @@
-"""What goes wrong is said at once, and where."""
+"""Failures are reported at once, with their location."""
 
 import warnings
 
@@ -17,7 +17,7 @@ def too_fast(sim, robot, batch=4):
 
 
 @pytest.mark.parametrize("checkpoints", [ag.EveryStep(), ag.EveryKth(5), ag.Binomial(memory=8 * 4 * 4 * 4)])
-def test_a_motion_that_is_no_number_is_told_of(checkpoints):
+def test_nonfinite_trajectory_is_reported(checkpoints):
     sim = ag.Simulator(MODEL)
     with pytest.warns(RuntimeWarning, match="robot 2 is not finite") as told:
         traj = sim.rollout(too_fast(sim, 2), steps=20, checkpoints=checkpoints)
@@ -33,7 +33,7 @@ def test_the_step_is_named():
         sim.rollout(sim.reset(), u)
 
 
-def test_a_step_that_is_no_number():
+def test_nonfinite_step():
     sim = ag.Simulator(MODEL)
     with pytest.warns(RuntimeWarning, match="not finite"):
         sim.step(too_fast(sim, 0))
@@ -116,7 +116,7 @@ def test_shapes_and_bodies_of_the_wrong_kind(add, message):
         add(b)
 
 
-def test_nothing_is_said_of_what_is_well():
+def test_solved_rollout_does_not_warn():
     sim = ag.Simulator(ag.robots.laikago())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -124,10 +124,10 @@ def test_nothing_is_said_of_what_is_well():
 
 
 @pytest.mark.parametrize("dtype, angle", [("f64", 1e13), ("f32", 1e4)])
-def test_angles_that_are_not_told_apart_are_reported(dtype, angle):
+def test_unresolved_angles_are_reported(dtype, angle):
     sim = ag.Simulator(ag.robots.pendulum(2), dtype=dtype)
     with pytest.warns(
-        RuntimeWarning, match="joint 'rod2' of robot 1 is at .* rad, where angles are no longer told apart"
+        RuntimeWarning, match="joint 'rod2' of robot 1 is at .* rad, where angles are no longer resolved"
     ):
         sim.outputs(ag.State(np.array([[0.0, 1.0], [0.0, angle]]), np.zeros((2, 2))))
     fast = ag.Simulator(ag.robots.pendulum(1), dtype=dtype)

@@ -1,4 +1,4 @@
-"""Rollouts under a network: the rollout of the controls it gives, and gradients of everything against differences."""
+"""Rollouts under a network: equal to the rollout of its controls; gradients compared with differences."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ STEPS = 5
 
 
 def network(seed=0, shift=None):
-    """Two layers; shift: a direction in which all weights are moved."""
+    """Return two layers; shift: a direction of all weights."""
     rng = np.random.default_rng(seed)
     sizes = ((7, MODEL.nq + MODEL.nv), (MODEL.nu, 7))
     layers = [[rng.normal(size=s) * 0.3, rng.normal(size=s[0])] for s in sizes]
@@ -71,7 +71,7 @@ def test_gradients_by_differences(lead, hold):
     assert grad.u.shape == (*lead, STEPS, MODEL.nu)  # of each control, however long it is held
 
 
-def test_errors_say_what_to_do():
+def test_errors_have_the_remedy():
     state = SIM.reset()
 
     def bad(match, call):

@@ -1,4 +1,4 @@
-"""Gradients kept from growing (decay, clip, truncate) and controls that are held, against one step at a time."""
+"""Conditioned gradients (decay, clip, truncate) and held controls, compared with single steps."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def thrown(batch=3, seed=0):
 
 
 def by_hand(state, u, bars, decay=1.0, clip=None, truncate=None):
-    """The same from single steps: cotangents of the first state and of all controls."""
+    """Return cotangents of the first state and of all controls, from single steps."""
     held = np.repeat(u, HOLD, 1)
     states = [state]
     for t in range(held.shape[1]):
@@ -51,7 +51,7 @@ def test_as_one_step_at_a_time(options):
 
 
 def test_each_robot_by_itself():
-    """One robot whose gradient is large does not change the others'."""
+    """A batch element with a large gradient does not change those of others."""
     state, u, (q_bar, v_bar) = thrown()
     both = SIM.vjp(
         SIM.rollout(state, u, hold=HOLD), q_bar=q_bar, v_bar=v_bar, gradient_options=ag.GradientOptions(clip=1.0)
@@ -78,7 +78,7 @@ def test_frameworks_do_the_same():
     np.testing.assert_allclose(given.grad, want, rtol=1e-12)
 
     class Table(torch.nn.Module):
-        """Controls as weights."""
+        """Module with the controls as weights."""
 
         def __init__(self):
             super().__init__()
@@ -93,7 +93,7 @@ def test_frameworks_do_the_same():
     np.testing.assert_allclose(policy.table.grad, want, rtol=1e-9, atol=1e-9)
 
 
-def test_what_is_refused():
+def test_invalid_input_is_refused():
     state, u, _ = thrown()
     traj = SIM.rollout(state, u)
     for wrong in ({"decay": 1.5}, {"clip": 0.0}, {"truncate": 0}):

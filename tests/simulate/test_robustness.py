@@ -1,4 +1,4 @@
-"""Things users do that must not break anything: threads, forks, interrupts, copies, changed inputs."""
+"""Threads, forks, interrupts, copies and changed inputs."""
 
 import copy
 import os
@@ -40,7 +40,7 @@ def test_controls_in_another_order_are_noticed(change, steps):
 
 
 def test_an_interrupted_gradient_can_be_taken_again(monkeypatch):
-    """Snapshots are used up on the way; the first one stays."""
+    """Snapshots are consumed in a backward pass; the first one is kept."""
     sim = ag.Simulator(MODEL)
     traj = sim.rollout(sim.reset(), steps=40, checkpoints=ag.Binomial(memory=8 * 8 * 37))
     wanted = sim.vjp(traj, q_bar=np.ones(19)).u
@@ -59,7 +59,7 @@ def test_an_interrupted_gradient_can_be_taken_again(monkeypatch):
     np.testing.assert_array_equal(sim.vjp(traj, q_bar=np.ones(19)).u, wanted)
 
 
-def test_what_kernels_are_bound_to_cannot_be_changed():
+def test_attributes_bound_to_kernels_cannot_be_set():
     sim = ag.Simulator(MODEL)
     with pytest.raises(AttributeError, match="make another"):
         sim.options = sim.options.changed({"dt": 1e-2})
@@ -164,8 +164,10 @@ def test_an_interrupt_waits_for_the_other_threads(monkeypatch):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
 @pytest.mark.parametrize("what", ["forward", "backward", "policy"])
 def test_an_interrupt_ends_a_long_call(what):
-    """Native work is done in slices, so that Ctrl-C leaves most of a long rollout, of its gradient, or of one under a policy
-    undone."""
+    """Native work is done in slices.
+
+    Ctrl-C ends a long rollout, its gradient, or one under a policy, with most steps undone.
+    """
     sim = ag.Simulator(MODEL, threads=1)
     still = ag.Network(((np.zeros((MODEL.nu, MODEL.nq + MODEL.nv)), np.zeros(MODEL.nu)),), ("linear",))
     long = {
@@ -276,7 +278,7 @@ def test_a_model_without_moving_parts():
 
 
 def test_the_robot_whose_gradient_is_not_finite_is_named():
-    """Shared parameters have a gradient of all robots: its NaN does not hide whose it is, nor is an entry taken for a robot."""
+    """Shared parameters have a summed gradient: its NaN does not hide the batch element."""
     model = ag.robots.pendulum(1)
     batch = model.param_size
     sim = ag.Simulator(model)

@@ -1,4 +1,4 @@
-"""Checkpoint policies: the same gradient to the bit, the promised memory, the optimal schedule."""
+"""Checkpoint policies: the same gradient to the bit, the documented memory, the optimal schedule."""
 
 from functools import cache
 
@@ -49,7 +49,7 @@ def test_every_policy_gives_the_same_bits(batch, every, integrator):
     "options", [{}, {"law": ag.HardOptions(solver="gauss_seidel", sweeps=5, gradient="reverse")}], ids=str
 )
 def test_every_policy_gives_the_same_bits_in_contact(options, batch):
-    """Wrenches, parameters of each robot's own and cotangents of forces travel with the stretches."""
+    """With wrenches, parameters per batch element, and cotangents of forces."""
     model, rng, steps = ag.robots.laikago(), np.random.default_rng(1), 11
     sim = ag.Simulator(model, **options)
     mass = model.params.mass * (1.0 + 0.1 * rng.random((batch, 1)))
@@ -73,7 +73,7 @@ def test_every_policy_gives_the_same_bits_in_contact(options, batch):
 
 @cache
 def optimal(length, snapshots):
-    """The fewest forward steps to reverse `length` steps with so many snapshots, by dynamic programming."""
+    """Return the least number of forward steps to reverse `length` steps with a number of snapshots, by dynamic programming."""
     if length <= 1:
         return 0
     if snapshots == 1:
@@ -131,7 +131,7 @@ def test_memory_that_makes_no_sense():
         ag.EveryKth(0)
 
 
-def test_states_that_were_not_kept_say_so():
+def test_reading_states_that_were_not_kept_raises():
     sim = ag.Simulator(MODEL)
     traj = sim.rollout(sim.reset(), steps=10, checkpoints=ag.EveryKth(3))
     with pytest.raises(ag.InputError, match="EveryStep"):

@@ -1,4 +1,4 @@
-"""Rangefinders, limits and contacts as sensors: beside MuJoCo, and their gradients beside differences."""
+"""Rangefinders, limits and contacts as sensors: compared with MuJoCo, gradients with differences."""
 
 import mujoco
 import numpy as np
@@ -40,7 +40,7 @@ STILL = ("plane", "field")
 
 
 def rays_at(kind):
-    """A file whose eyes look at a shape."""
+    """Return a file whose rangefinders point at a shape."""
     met = f'<geom name="met" {MET[kind]} pos=".02 .03 .1" euler="10 -5 3" mass="1" contype="0" conaffinity="0"/>'
     speck = '<geom size=".01" mass="1" rgba="0 0 0 0" contype="0" conaffinity="0"/>'
     where = {"moves": speck, "stays": met} if kind in STILL else {"moves": met, "stays": ""}
@@ -48,7 +48,7 @@ def rays_at(kind):
 
 
 def look(rng, model, batch=None):
-    """A state in which eyes look down at the thing."""
+    """Return a state in which rangefinders point down at the shape."""
     state = random_state(model, rng, batch)
     q = state.q * np.array([0.1, 0.1, 1, 0, 0, 0, 0.1, 1, 0, 0, 0])
     turn = rng.normal(size=(*q.shape[:-1], 8)) * 0.1 + np.array([1.0, 0, 0, 0, 1, 0, 0, 0])
@@ -67,7 +67,7 @@ def readings(m, d, q, v, u=()):
 
 
 def agree(sim, m, state, u=None, tolerance=1e-9):
-    """Of a batch of states; the readings of the last, by MuJoCo."""
+    """Compare readings of a batch of states with those of MuJoCo."""
     d, found = mujoco.MjData(m), list(sim.sensors(state, u).values())
     for k in range(len(state.q)):
         wanted = readings(m, d, state.q[k], state.v[k], () if u is None else u[k])
@@ -77,7 +77,7 @@ def agree(sim, m, state, u=None, tolerance=1e-9):
 
 
 def check_gradients(sim, state, rng, names=(), u=None, step=1e-5, tolerance=1e-6):
-    """Of a random sum of all readings, along random directions."""
+    """Check gradients of a random sum of all readings, along random directions."""
     model = sim.model
     bars = {name: rng.normal(size=y.shape) for name, y in sim.sensors(state, u).items()}
     grad = sim.sensors_vjp(state, bars, u)
@@ -105,7 +105,7 @@ def check_gradients(sim, state, rng, names=(), u=None, step=1e-5, tolerance=1e-6
 
 
 @pytest.mark.parametrize("kind", MET)
-def test_rays_meet_what_mujoco_says(kind):
+def test_rays_match_mujoco(kind):
     text = rays_at(kind)
     model, m, rng = ag.load(text), mujoco.MjModel.from_xml_string(text), np.random.default_rng(0)
     sim, state = ag.Simulator(model), look(rng, model, 60)
@@ -188,7 +188,7 @@ CONTACTS = f"""<mujoco><worldbody><geom name="floor" type="plane" size="3 3 1" p
 
 
 def resting(model, rng, batch):
-    """All that can touch does: the crate its corners on the floor, the ball the crate, the fist the post."""
+    """Return a state in contact: the crate with its vertices on the floor, the ball on the crate, the fist on the post."""
     q = np.tile(model.keyframe("reference").q, (batch, 1))
     q[:, :2] += rng.normal(size=(batch, 2)) * 0.01
     q[:, 3:7] += rng.normal(size=(batch, 4)) * 1e-4
@@ -262,7 +262,7 @@ def test_they_are_saved_edited_and_put_in_scenes(tmp_path):
         ('<user dim="2"/>', "sensor 'user'"),
     ],
 )
-def test_what_is_not_read_is_refused(sensor, why):
+def test_unsupported_rangefinder_data_are_refused(sensor, why):
     text = f"""<mujoco><worldbody><body><joint/><geom size=".1"/><site name="s"/><camera name="c" resolution="2 2"/></body>
         </worldbody><sensor>{sensor}</sensor></mujoco>"""
     with pytest.raises(ag.ModelError, match=why):

@@ -116,7 +116,7 @@ def test_gradients(text, batch):
         return sum(np.sum(bars[k] * y) for k, y in sim.sensors(ag.State(q, v), u, params=params).items())
 
     def slope(f, step=1e-4):
-        """Of f at 0, extrapolated from two differences."""
+        """Return the derivative of f at 0, extrapolated from two differences."""
         one, two = ((f(h) - f(-h)) / (2 * h) for h in (step, 2 * step))
         return (4 * one - two) / 3
 
@@ -145,8 +145,8 @@ HELD = """<mujoco><option noslip_iterations="{sweeps}"/><worldbody><geom type="p
 
 
 @pytest.mark.parametrize("sweeps", [0, 2])
-def test_what_joints_carry_beside_equalities(sweeps):
-    """Connect and weld pull on bodies as contacts do."""
+def test_joint_forces_beside_equalities(sweeps):
+    """Connect and weld exert forces on bodies, as contacts do."""
     text = HELD.format(sweeps=sweeps)
     model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
     m.opt.iterations, m.opt.tolerance = 200, 0
@@ -170,7 +170,7 @@ def test_what_joints_carry_beside_equalities(sweeps):
     grad = sim.sensors_vjp(state, bars)
 
     def slope(change, h=1e-5):
-        """Along some changes of state and parameters, extrapolated; all at once."""
+        """Return derivatives along several changes of state and parameters, extrapolated, in one batch."""
         x = h * np.array([2.0, 1.0, -1.0, -2.0])[:, None]
         moved = {name: d * x.reshape(4, *[1] * np.ndim(d)) for name, d in change.items()}
         q = tangent.integrate(model, np.broadcast_to(state.q, (4, model.nq)), moved.pop("q", np.zeros((4, model.nv))))
@@ -213,8 +213,8 @@ PULLED = """<mujoco><worldbody><site name="w" pos="0 .1 1.6"/>
 PULLED = PULLED.format(calm='contype="0" conaffinity="0"').replace('axis="1 .2 0"', 'name="j" axis="1 .2 0"')
 
 
-def test_what_joints_carry_beside_tendons():
-    """Springs, dampers, actuators, limits, dry friction and couplings of tendons press on bodies; actuators at sites do not."""
+def test_joint_forces_beside_tendons():
+    """All forces along tendons act on bodies; those of site actuators do not."""
     model, m = ag.load(PULLED), mujoco.MjModel.from_xml_string(PULLED)
     m.opt.iterations, m.opt.tolerance = 200, 0
     sim, d, rng = (

@@ -1,4 +1,4 @@
-"""The door: every wrong array or argument gets a sentence that says what was wrong and what to do."""
+"""Wrong arrays and arguments raise an error with the problem and the remedy."""
 
 import mujoco
 import numpy as np
@@ -80,7 +80,7 @@ def test_a_trajectory_of_another_model():
 
 
 def test_overflow_is_not_silent():
-    """A motion that blows up warns instead of handing over NaN."""
+    """A trajectory that diverges warns."""
     sim = ag.Simulator(ag.robots.pendulum(2), dt=1.0)
     with pytest.warns(RuntimeWarning, match="the motion of robot 0 is not finite"):
         traj = sim.rollout(ag.State(np.zeros((2, 2)), np.array([[1e200, 3e200], [0.0, 0.0]])), steps=30)
@@ -125,7 +125,7 @@ def test_zero_steps_and_no_actuators():
 
 
 def test_mj_inverse_by_the_mass_matrix_and_accelerations():
-    """As `docs/migrating.md` has it."""
+    """The formula of `docs/migrating.md`."""
     text = """<mujoco><option density="1.2" viscosity=".1"><flag constraint="disable"/></option><worldbody><body><freejoint/>
     <geom type="box" size=".1 .2 .3"/><body pos=".3 0 0" gravcomp=".4"><joint axis="0 1 0" stiffness="3" damping=".4"/>
     <geom size=".1"/><body pos=".2 0 0"><joint type="ball" damping=".2"/><geom type="capsule" size=".05 .1"/></body></body>

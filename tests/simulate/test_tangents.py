@@ -14,7 +14,7 @@ SIM = ag.Simulator(MODEL)
 
 
 def moves(model, batch, steps, seed=1):
-    """A direction of everything that goes into a rollout: finite parameters among it."""
+    """Return a direction of all inputs of a rollout, parameters included."""
     rng, p = np.random.default_rng(seed), model.params
     named = {"dq": (batch, model.nq), "dv": (batch, model.nv), "du": (batch, steps, model.nu)}
     named |= {"dact": (batch, model.na)} if model.na else {}
@@ -29,7 +29,7 @@ def crawling(seed=0):
 
 
 def paired(gradient, d):
-    """The gradient along a direction, and the size of its terms."""
+    """Return the gradient along a direction, and the magnitude of its terms."""
     terms = [gradient.q0 * d["dq"], gradient.v0 * d["dv"], gradient.u * d["du"]]
     terms += [gradient.act0 * d["dact"]] if "dact" in d else []
     terms += [gradient.params[k] * x for k, x in d["dparams"].items()]
@@ -135,8 +135,10 @@ def normalized(q):
 
 @pytest.mark.parametrize(("law", "step"), [("soft", 1e-5), ("hard", 1e-6)])
 def test_hvp_is_how_the_gradient_changes(law, step):
-    """Of a loss that is not linear in the states, along everything but a radial part of q; frictions are equal, and their
-    maximum has a corner there."""
+    """A loss that is nonlinear in the states, along all inputs but a radial part of q.
+
+    Frictions are equal, so that their maximum has a kink there.
+    """
     sim, (state, u, _) = ag.Simulator(MODEL, law=law), crawling()
     d = moves(MODEL, 3, u.shape[1])
     d["dparams"] = {k: 0.1 * d["dparams"][k] for k in ("mass", "com", "damping", "armature")}
@@ -165,7 +167,7 @@ def test_hvp_is_how_the_gradient_changes(law, step):
         np.testing.assert_allclose(a, slope, rtol=0, atol=2e-6 * np.abs(slope).max())
 
 
-def test_what_does_not_fit_says_so():
+def test_mismatched_files_are_refused():
     state, u, _ = crawling()
     traj = SIM.rollout(state, u)
 

@@ -1,4 +1,4 @@
-"""What a trajectory says of itself, and trajectories as files; Jacobians of sites and bodies."""
+"""Text of a trajectory, and trajectory files; Jacobians of sites and bodies."""
 
 import mujoco
 import numpy as np

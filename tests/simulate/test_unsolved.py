@@ -1,5 +1,7 @@
-"""A motion (under the soft law) and a gradient through a step whose constraints were not solved warn, wherever they are asked
-for; those of solved steps do not (warnings are errors in these tests)."""
+"""A trajectory (under the soft law) and a gradient through an unsolved step warn in every call; solved ones do not.
+
+Warnings are errors in these tests.
+"""
 
 from contextlib import nullcontext
 
@@ -10,7 +12,7 @@ import artigrad as ag
 
 
 def box(twice=False):
-    """twice: two shapes in one place, more points than a direct solve without softness can tell apart."""
+    """twice: two shapes at one place, with more points than a direct solve without softness can distinguish."""
     b = ag.ModelBuilder("box")
     b.add_body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
     for k in range(1 + twice):
@@ -41,7 +43,7 @@ SOLVED = {
 
 
 def start(sim):
-    """The first robot flies, the second slides and turns."""
+    """Return states: the first robot flies, the second slides and turns."""
     state = sim.reset(batch=2)
     state.q[0, 2] = 1.0
     state.v[1, :6] = 0.5, 0.1, -0.1, 0.1, 0.2, 0.3
@@ -49,7 +51,7 @@ def start(sim):
 
 
 def expected(name):
-    """Under the soft law the motion warns."""
+    """Expect a warning of the trajectory under the soft law."""
     message = r"not solved in some step of robot 1 \(by .*\), so that its motion is not exact there: more iterations"
     return pytest.warns(RuntimeWarning, match=message) if name == "soft" else nullcontext()
 
@@ -61,7 +63,7 @@ def test_a_step_warns():
 
 
 @pytest.mark.parametrize("name", UNSOLVED)
-def test_it_says_which_robot_how_much_and_what_to_do(name):
+def test_warning_names_robot_residual_and_remedy(name):
     options, message = UNSOLVED[name]
     sim = ag.Simulator(box(twice=name == "hybrid"), **options)
     with expected(name) as caught:

@@ -1,4 +1,4 @@
-"""Calls that cannot be right: each is answered by one sentence that names the culprit."""
+"""Invalid calls: each raises one sentence that names the argument."""
 
 import re
 
@@ -103,6 +103,6 @@ def test_files_that_are_no_trajectories(tmp_path, name):
         SIM.read(path)
 
 
-def test_what_a_whole_number_is():
+def test_whole_numbers():
     assert all(is_whole(x, 1) for x in (1, np.int64(3), np.uint8(2)))
     assert not any(is_whole(x, 1) for x in (0, True, 1.0, np.float64(2), "2", None, np.True_))

@@ -1,4 +1,4 @@
-"""Studies: what they leave behind, and what they say when things go wrong."""
+"""Studies: their files, and their errors."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_the_same_seed_gives_the_same_numbers(racecar, tmp_path):
     assert one["x"] == two["x"] and one["solved_at"] == two["solved_at"]
 
 
-def test_a_study_goes_on(tmp_path):
+def test_study_resumes(tmp_path):
     task = Pendulum()
     first = study(task, tmp_path, starts=2, iterations=5, compare=False)
     assert "still comes nearer: --resume" in verdict(task, first.main)
@@ -46,7 +46,7 @@ def test_a_study_goes_on(tmp_path):
     assert np.array_equal(second.main.loss[:5], first.main.loss)
 
 
-def test_a_target_out_of_reach_is_said(tmp_path):
+def test_unreachable_target_is_reported(tmp_path):
     far = Racecar(1.5)  # faster than it was let go
     done = study(far, tmp_path / "a", starts=2, compare=False)
     assert "at their bounds: the target is out of reach" in verdict(far, done.main)

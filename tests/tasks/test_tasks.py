@@ -1,4 +1,4 @@
-"""The tasks: scenes as they should be, gradients against finite differences, and that the methods solve them."""
+"""Tasks: scenes as published, gradients compared with finite differences, and solutions by the methods."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_pendulum_rises_within_its_bounds(made):
 
 
 def test_friction_of_the_racecar(made):
-    """From the paper's 0.002 into 0.15 to 0.30, and the slope of the loss there and at the start."""
+    """From 0.002 in the paper to 0.15 to 0.30, and the derivative of the loss there and at the start."""
     task = made["racecar"]
     assert task.sim.model.params.mass.sum() == pytest.approx(5.892, abs=1e-3)
     run = minimize(task, [[0.002]], method="sgd", iterations=10, **task.settings["sgd"])
@@ -81,7 +81,7 @@ def test_ball_is_held_until_release(made):
 
 
 def test_arm_at_rest_stays_at_rest(made):
-    """Torques of zero are on top of those that hold the arm."""
+    """Zero torques are relative to those that hold the arm."""
     task = made["throw"]
     q = task.rollout(np.zeros((1, task.n))).q[0, : task.release, :7]
     assert np.abs(q - q[0]).max() < 0.05

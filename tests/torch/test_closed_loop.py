@@ -37,7 +37,7 @@ def start():
 
 
 def by_hand(q, v, mass, decay=1.0, truncate=None):
-    """The loop step by step; a state's gradient is changed by a hook on its way back."""
+    """Run the loop step by step; a hook changes the gradient of a state in the backward pass."""
     states, controls = [(q, v)], []
     for t in range(STEPS):
         if truncate and t and t % truncate == 0:
@@ -83,8 +83,8 @@ def test_cotangents_of_any_layout():
     assert shared.u.grad.shape == (12,) and shared.u.grad.any()
 
 
-def test_clipping_bounds_what_goes_back():
-    """With a policy that hears nothing, each step back can only pass on a cotangent of the given norm."""
+def test_clipping_bounds_cotangents():
+    """With a policy without input, the cotangent of each backward step has at most the given norm."""
     q, v, _ = start()
 
     class Fixed(nn.Module):
@@ -115,7 +115,7 @@ def test_memory_does_not_grow_with_the_network():
     assert kept(8) == kept(64) and kept(8, keep=True) < kept(64, keep=True)
 
 
-def test_errors_say_what_to_do():
+def test_errors_have_the_remedy():
     q, v, _ = start()
 
     def bad(match, call):

@@ -124,7 +124,7 @@ def test_params_of_the_model_are_taken_as_they_are():
         at.step(SIM, (q, v), u, params=ag.robots.ball().params)
 
 
-def test_what_has_no_gradient_says_so():
+def test_outputs_without_gradient_raise():
     q, v, u = tensors(("q", "v", "u"))
     contacts = at.contacts(SIM, (q, v), u)
     with pytest.raises(ag.InputError, match="gap of contacts has no gradient"):

@@ -140,7 +140,7 @@ def test_compile_goes_around_it():
     torch.testing.assert_close(compiled, plain)
 
 
-def test_errors_say_what_to_do():
+def test_errors_have_the_remedy():
     q, v, u = (x.detach() for x in standing())
 
     def bad(match, q, v, u, **more):
@@ -162,8 +162,8 @@ def test_errors_say_what_to_do():
         at.step(SIM, (q, v), u[..., :5])
 
 
-def test_contact_that_was_not_solved_is_told():
-    """A box on four points where three would do, and no softness: the sweeps' impulses stay, and the backward pass says so."""
+def test_unsolved_contact_is_reported():
+    """A box on four points where three would suffice, without softness: the backward pass warns."""
     b = ag.ModelBuilder("box")
     b.add_body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
     b.add_box("b", (0.1, 0.1, 0.1))
@@ -177,7 +177,7 @@ def test_contact_that_was_not_solved_is_told():
         q_all[-1].sum().backward()
 
 
-def test_numbers_that_no_robot_has_are_told_of():
+def test_unphysical_values_are_reported():
     start = tuple(map(torch.tensor, SIM.reset()))
     with pytest.raises(ag.InputError, match=r"params.mass\[0\] is -1.0; it cannot be negative"):
         at.step(SIM, start, params={"mass": -torch.ones(MODEL.nb, dtype=torch.float64)})

@@ -28,7 +28,7 @@ def test_starts_at_the_model():
         )
 
 
-def test_stays_physical():
+def test_parameter_stays_physical():
     params = LearnableParams(SIM, *FIELDS)
     scatter(params, 3.0)
     fields = params()
@@ -42,7 +42,7 @@ def test_stays_physical():
     assert (moments[:, 0] + moments[:, 1] >= moments[:, 2] - slack).all()
 
 
-def test_what_is_zero_everywhere_cannot_be_learned():
+def test_parameter_that_is_zero_everywhere_is_refused():
     with pytest.raises(ag.InputError, match="every damping of 'laikago' is zero"):
         LearnableParams(SIM, "damping")
     with pytest.raises(ag.InputError, match="unknown parameter 'weight'"):
@@ -77,7 +77,7 @@ def test_names_are_those_of_fit():
         LearnableParams(sim, "mass[tool]")
 
 
-def test_learns_what_made_a_motion():
+def test_parameters_of_a_trajectory_are_recovered():
     sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1), dt=0.02)
     q, v = torch.tensor([0.4, -0.2], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
     u = torch.ones(40, 2, dtype=torch.float64)
@@ -99,7 +99,7 @@ def test_learns_what_made_a_motion():
         torch.testing.assert_close(layer.params()[name], x.double(), rtol=1e-3, atol=1e-4)
 
 
-def test_a_penalty_of_the_gradient_of_what_is_learned():
+def test_gradient_penalty():
     """By two backward passes and by `torch.func`, against differences."""
     sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1))
     layer = PhysicsLayer(sim, 4, learn=("mass", "inertia"))

@@ -105,7 +105,7 @@ def test_a_policy_in_the_loop(gpu, options):
 
 
 def test_a_recorded_loop(gpu, monkeypatch):
-    """What is recorded is played again by the stand-in: two calls, weights changed in place between them."""
+    """The substitute replays the recorded loop: two calls, weights changed in place between them."""
     monkeypatch.setattr(recorded_loop, "record", lambda work: work)
     monkeypatch.setattr(recorded_loop, "device_of", lambda sim: torch.device("cpu"))
     sim, policy, options = (
@@ -139,7 +139,7 @@ def test_a_recorded_loop(gpu, monkeypatch):
         at.RecordedLoop(ag.Simulator(MODEL), policy, 3, 5)
 
 
-def test_errors_say_what_to_do(gpu, monkeypatch):
+def test_errors_have_the_remedy(gpu, monkeypatch):
     sim = ag.Simulator(MODEL, device="cuda")
     x = {k: torch.tensor(y) for k, y in inputs((3,)).items()}
     monkeypatch.undo()
@@ -150,7 +150,7 @@ def test_errors_say_what_to_do(gpu, monkeypatch):
 
 
 def test_gradients_of_poses_stay_on_the_device(gpu, monkeypatch):
-    """From pictures or sites back to the state: nothing is brought to the host, so that a loop with them can be recorded."""
+    """Gradients of images or sites are not copied to the host, so that a loop with them can be recorded."""
     sim = ag.Simulator(ag.robots.pendulum(3), dtype="f32", device="cuda")
     q = torch.tensor([[0.3, -0.2, 0.1], [0.0, 0.4, 0.2]], requires_grad=True)
     out = at.outputs(sim, (q, torch.zeros(2, 3)))

@@ -76,7 +76,7 @@ def test_options_and_a_short_tape(options, monkeypatch):
 
 @pytest.mark.parametrize("options", [{}, {"truncate": 2, "decay": 0.95, "clip": 0.5}])
 def test_held_controls(options, monkeypatch):
-    """The policy is asked at every second step."""
+    """The policy is evaluated at every second step."""
     monkeypatch.setattr(policy_loop, "TAPE", 5000)
     net = network(*NETWORKS["tanh"])
     weights = list(net.parameters())
@@ -120,7 +120,7 @@ def test_a_robot_has_the_same_bits_alone_and_in_a_batch():
             torch.testing.assert_close(a, b[k], rtol=0, atol=0)
 
 
-def test_others_stay_outside():
+def test_other_modules_run_step_by_step():
     """Other modules, other sizes, hooks: the same loop, one step at a time."""
     sim = SIMS["f64"]
     q, v = (torch.tensor(inputs((3,))[k]) for k in "qv")
@@ -138,7 +138,7 @@ def test_others_stay_outside():
     assert layers_of(sim, hooked) is None
 
 
-def test_what_is_wrong_is_said():
+def test_errors_name_the_problem():
     q, v = (torch.tensor(inputs((3,))[k]) for k in "qv")
     net = network(*NETWORKS["tanh"])
     with torch.no_grad():

@@ -7,7 +7,7 @@ from benchmarks import plain_torch
 import artigrad as ag
 
 
-def test_adjoints_are_what_autograd_finds():
+def test_adjoints_match_autograd():
     """Three steps of a Laikago in contact: kinematics, dynamics, actuators, the contact solver and all."""
     model = ag.robots.laikago()
     rng = np.random.default_rng(0)

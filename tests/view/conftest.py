@@ -1,4 +1,4 @@
-"""A real browser, if there is one, and trajectories to look at."""
+"""Browser, if there is one, and trajectories to show."""
 
 import io
 import shutil
@@ -41,7 +41,7 @@ def chromium():
 
 
 class Page:
-    """A page, what it complained about, and what it asked for."""
+    """Page in the browser, its console messages, and its requests."""
 
     def __init__(self, tab):
         self.tab, self.complaints, self.requests = tab, [], []
@@ -51,12 +51,12 @@ class Page:
         tab.on("request", lambda r: self.requests.append(r.url))
 
     def pixels(self) -> np.ndarray:
-        """What the page shows in its middle, beside what it may say at the top and its controls, (height, width, 3)."""
+        """Return the middle of the page without messages and controls, (height, width, 3)."""
         data = self.tab.screenshot(timeout=TIMEOUT, clip={"x": 100, "y": 150, "width": 230, "height": 190})
         return np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
 
     def wait_until(self, check, what: str):
-        """The first result of a check that holds."""
+        """Return the first true result of a check."""
         for _ in range(TIMEOUT // 250):
             result = check()
             if result is not None and result is not False:
@@ -74,7 +74,7 @@ def page(chromium):
 
 @pytest.fixture(scope="session")
 def fall():
-    """Three quadrupeds that are dropped, 0.4 s."""
+    """Return three quadrupeds that are dropped, 0.4 s."""
     model = ag.robots.laikago()
     sim = ag.Simulator(model, dt=2e-3)
     state = sim.reset(batch=3)
@@ -83,7 +83,7 @@ def fall():
 
 
 class Pushes:
-    """The fall with made-up forces on one foot."""
+    """The fall with artificial forces on one foot."""
 
     def __init__(self, traj):
         from artigrad.view.frames import Forces, frames_of, framing

@@ -1,4 +1,4 @@
-"""The viewer in a real browser: the robot is drawn, plays, scrubs, turns, and nothing is complained about."""
+"""Viewer in a real browser: the robot is drawn, plays, scrubs, rotates, without error messages."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import artigrad as ag
 
 
 def dark(pixels: np.ndarray) -> int:
-    """How many pixels show the dark joints of the robot, which neither sky nor floor do."""
+    """Return the number of pixels of the dark joints of the robot; sky and floor have none."""
     return int((pixels.max(2) < 85).sum())
 
 
@@ -27,7 +27,7 @@ def seconds(page) -> float:
 
 
 def scrub(page, share: float) -> np.ndarray:
-    """The picture at a share of the whole time; this pauses."""
+    """Return the image at a fraction of the time; this pauses."""
     page.tab.locator("#scrub").evaluate("(e, x) => { e.value = x; e.dispatchEvent(new Event('input')); }", share)
     page.tab.wait_for_timeout(200)
     return page.pixels()
@@ -119,7 +119,7 @@ def test_trajectory_is_served(page):
         robot.fill("7")
         robot.press("Enter")
         page.tab.get_by_text("this trajectory has robots 0 to 2; not robot 7").wait_for()
-        page.complaints.clear()  # the browser tells of the 404
+        page.complaints.clear()  # the browser reports the 404
         assert page.complaints == []
     finally:
         viewer.stop()
@@ -141,7 +141,7 @@ def test_model_is_posed(page):
 
 
 def test_physics_as_it_happens(page):
-    """Played, paused, stepped, driven by a slider, reset, and pulled with the mouse."""
+    """Play, pause, step, slider, reset, and a pull with the mouse."""
     sim = ag.Simulator(ag.robots.pendulum(2, damping=0.5), dt=2e-3)
     viewer = ag.play(sim, block=False)
     live = viewer.live
@@ -183,7 +183,7 @@ def test_physics_as_it_happens(page):
         viewer.stop()
 
 
-def test_what_else_is_shown(page):
+def test_visual_options_are_shown(page):
     model = ag.robots.laikago(links=True)
     viewer = ag.play(ag.Simulator(model, dt=2e-3), block=False)
     try:

@@ -1,4 +1,4 @@
-"""Meshes are closed, face outwards, and are as large as they say."""
+"""Meshes are closed, oriented outwards, and have the nominal size."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def volume(mesh: Mesh) -> float:
 
 
 def check(mesh: Mesh) -> None:
-    """Every edge has a face on either side, and normals point out of their faces."""
+    """Check that every edge has a face on either side, and that normals point outwards."""
     _, same = np.unique(mesh.vertices.round(5), axis=0, return_inverse=True)
     faces = same.reshape(-1)[mesh.faces]
     edges = np.concatenate([faces[:, [i, (i + 1) % 3]] for i in range(3)])

@@ -1,4 +1,4 @@
-"""What a page and the program tell each other, without a browser: pages may say anything."""
+"""Messages between a page and the program, without a browser; messages of a page may be invalid."""
 
 import http.client
 import itertools
@@ -55,7 +55,7 @@ def post(viewer, data, **headers):
         return answer.status
 
 
-def test_what_a_page_posts(viewer):
+def test_messages_of_a_page(viewer):
     live = viewer.live
     live.play.value = False
     drags = [{"body": 0, "place": x, "target": y} for x in SAID for y in SAID] + [
@@ -84,7 +84,7 @@ def test_other_pages_cannot_post(viewer):
         urllib.request.urlopen(viewer.url + "/robot/0", timeout=10)
 
 
-def test_a_page_is_told_of_the_latest_moment(viewer):
+def test_page_receives_the_latest_state(viewer):
     viewer.live.play.value = False
     told = viewer.messages()
     first = next(told)

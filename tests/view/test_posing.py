@@ -1,4 +1,4 @@
-"""Controls of joints, without a browser."""
+"""Joint sliders, without a browser."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The rasteriser against pixel-by-pixel tests, and pictures of what is known."""
+"""Rasterizer compared with pixel-by-pixel tests, and images of simple scenes."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ WIDTH, HEIGHT = 40, 30
 
 
 def slowly(points, nearness, faces):
-    """For each pixel the nearest triangle that covers its middle, and how near."""
+    """Return for each pixel the nearest triangle that covers its center, and its depth."""
     best = np.zeros((HEIGHT, WIDTH))
     for face in faces:
         (ax, ay), (bx, by), (cx, cy) = points[face]

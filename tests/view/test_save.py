@@ -1,4 +1,4 @@
-"""Films and pages from trajectories, and what is refused."""
+"""Videos and pages of trajectories, and refused input."""
 
 import re
 import subprocess
@@ -61,7 +61,7 @@ def test_page_holds_all_and_is_small(tmp_path):
     assert "{{" not in text
 
 
-def test_what_is_refused(tmp_path, fall):
+def test_invalid_input_is_refused(tmp_path, fall):
     with pytest.raises(ag.InputError, match=r"\.html, \.gif, \.mp4, \.npz, \.csv; not as 'x\.avi'"):
         fall.save(tmp_path / "x.avi")
     with pytest.raises(ag.InputError, match=r"no folder .*gone"):
@@ -167,7 +167,7 @@ def test_the_floor_that_robots_touch_is_drawn_where_it_is():
     assert model.visuals and scene_of(model, model.params).floor == 0.0
 
 
-def test_the_camera_follows_what_goes_away():
+def test_camera_follows_a_moving_robot():
     model = ag.robots.ball(floor=True)
     sim = ag.Simulator(model, dt=1e-2)
     state = sim.reset()
@@ -206,7 +206,7 @@ def test_arrows_carry_the_weight_and_the_push():
 
 
 def test_no_body_hides_an_arrow(pushes):
-    """A force inside the trunk is seen as well as one beside it."""
+    """A force inside the trunk is visible."""
     from artigrad.view.frames import Forces
 
     model = ag.robots.laikago()

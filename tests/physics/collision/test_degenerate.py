@@ -25,7 +25,7 @@ SHAPES = {
     "bowl": ("mesh", bowl()),
 }
 QUARTERS = [np.eye(3), np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]), np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])]
-PLACES = [0.0, 1e-16, 1e-9, 1e-4, 0.05, 0.1, 0.15, 0.2]  # from one centre to the other, along axes and diagonals
+PLACES = [0.0, 1e-16, 1e-9, 1e-4, 0.05, 0.1, 0.15, 0.2]  # from one center to the other, along axes and diagonals
 ALONG = [np.array(d) / np.linalg.norm(d) for d in ((0.0, 0, 1), (1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 1, 1), (1, 1, 1))]
 BOUND = (
     1e7  # that a cotangent of order one may become: radii of curvature count as 1e-4 m at least, tilts of rims as 0.02
@@ -84,7 +84,7 @@ def finite(gap, bars, n):
     near = phi < 0.01
     assert np.isfinite(phi).all()
     for x in (*gap.p.leaves(), *gap.n.leaves(), *bars):
-        assert (np.abs(np.broadcast_to(x, n)[near]) < largest()[near]).all()  # which no number is not
+        assert (np.abs(np.broadcast_to(x, n)[near]) < largest()[near]).all()  # NaN is not
     length = sum(np.broadcast_to(x, n) ** 2 for x in gap.n.leaves())
     assert np.abs(length[near] - 1.0).max(initial=0.0) < 1e-9
     return int(near.sum())

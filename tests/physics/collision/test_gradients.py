@@ -17,10 +17,10 @@ SIZES = {
         np.array([[-1, -1, -0.9], [1.1, -1, -1], [-1, 1.2, -1.1], [0.9, 1, -0.8], [0.2, 0.1, 1.5], [1, 0, 1]]) * 0.12,
     ),
 }
-BALL = np.random.default_rng(0).normal(size=(100, 3))  # so many corners that they are climbed
+BALL = np.random.default_rng(0).normal(size=(100, 3))  # enough vertices for hill climbing
 MORE = SIZES | {"hull": (BALL / np.linalg.norm(BALL, axis=1, keepdims=True) * [0.12, 0.15, 0.2],)}
 METHODS = {"hull": "convex_hull"}  # of other kinds: add_ and the kind
-TILT = np.array([1.0, 0.13, 0.21, 0.08])  # of B, in all placements but those that say otherwise
+TILT = np.array([1.0, 0.13, 0.21, 0.08])  # of B, in all placements unless given
 
 
 def turned(w, x, y, z):
@@ -134,7 +134,7 @@ def test_a_step_is_differentiated_through_every_pair(places, law):
     model, q = scene(places)
     rng = np.random.default_rng(3)
     state = ag.State(q, 0.3 * rng.normal(size=model.nv))
-    # eight points of two boxes say the same thing many times over: softness makes them share it well
+    # eight points of two boxes are redundant: softness makes them share it well
     hard = {"law": ag.HardOptions(search_distance=0.005, softness=1e-4)}
     sim = ag.Simulator(model, 1e-3, **({"cone": "elliptic"} if law == "soft" else hard))
     u, p = np.zeros((1, 0)), model.params
@@ -147,7 +147,7 @@ def test_a_step_is_differentiated_through_every_pair(places, law):
         moves += [(places[k][:2], what, d) for what, d in directions(model, k, rng)]
 
     def losses(h):
-        """Of all moves at once, a robot each."""
+        """Return losses of all displacements at once, one batch element each."""
         qs, vs = np.repeat(state.q[None], len(moves), 0), np.repeat(state.v[None], len(moves), 0)
         params = {name: np.repeat(p[name][None], len(moves), 0) for name in FIELDS if p[name].size}
         for i, (_, what, d) in enumerate(moves):

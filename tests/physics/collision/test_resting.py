@@ -187,7 +187,7 @@ def test_solids_just_over_the_rim_of_a_cylinder_have_its_gradient(geom, half, ra
 
 
 def test_a_capsule_level_across_a_cylinder_has_the_gradient_of_one_side_and_no_margin():
-    """Where a line leaves the end of a cylinder, the rim leans to the other side at its other end."""
+    """If a line passes the end of a cylinder, the rim tilts to the other side at its other end."""
     sim, rest = settled(ON_CAN.format(0.01, 0.08, '<geom type="capsule" size=".03 .1" euler="90 0 0" mass="1"/>'), 700)
     weights = np.random.default_rng(1).normal(size=6)
     gradient = sim.vjp(sim.rollout(rest, steps=1), v_bar=weights)

@@ -1,4 +1,4 @@
-"""The broad phase finds the contacts that a visit to every pair finds, in the same order and with the same bits."""
+"""The broad phase finds the contacts of a loop over all pairs, in the same order and with the same bits."""
 
 import mujoco
 import numpy as np
@@ -23,7 +23,7 @@ def scattered(rng: np.random.Generator, count: int, size: float) -> str:
 
 
 def motion(text: str, steps: int = 4, **options: object) -> tuple[np.ndarray, ...]:
-    """A rollout and its gradients, of a model read anew."""
+    """Return a rollout and its gradients, of a model loaded again."""
     model = ag.load(text)
     sim = ag.Simulator(model, threads=1, max_contacts=600, **options)  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
@@ -63,7 +63,7 @@ def test_broad_phase_in_f32_and_on_numpy(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_broad_phase_with_one_body_that_is_lost(monkeypatch: pytest.MonkeyPatch):
-    """A body that flies off to where no number is finite leaves the contacts of others as they are."""
+    """A body that diverges does not change the contacts of others."""
     text = scattered(np.random.default_rng(6), 30, 0.4)
     model = ag.load(text)
 

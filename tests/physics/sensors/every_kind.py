@@ -1,4 +1,4 @@
-"""A model with a sensor of every kind, and states in which all read something."""
+"""A model with a sensor of every kind, and states with nonzero readings."""
 
 import numpy as np
 

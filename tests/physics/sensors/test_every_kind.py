@@ -1,4 +1,4 @@
-"""Sensors of every kind in one model: beside MuJoCo, forward mode beside the adjoint, and on a GPU without the host."""
+"""Sensors of every kind in one model: compared with MuJoCo, forward mode with the adjoint, and on a GPU without copies."""
 
 import mujoco
 import numpy as np
@@ -33,7 +33,7 @@ def test_the_model_has_every_kind_and_reads_as_mujoco_does():
 
 
 def _along(sim, state, u, direction):
-    """Changes of all readings along changes of state, controls and parameters."""
+    """Return tangents of all readings along tangents of state, controls and parameters."""
     x = np.zeros((len(u), sensors_x_size(MODEL)))
     x[:, : MODEL.nu] = u
     return sim.engine.query("sensors", state, x, sim.checks.params(None, len(u)), direction)
@@ -59,7 +59,7 @@ def test_forward_mode_is_the_adjoint_of_the_adjoint():
 
 @pytest.fixture
 def downloads(gpu, monkeypatch):  # noqa: F811
-    """Sizes of the arrays that are copied to the host."""
+    """Return the sizes of arrays copied to the host."""
     sizes, download = [], gpu.download
     monkeypatch.setattr(gpu, "download", lambda host, *rest: (sizes.append(host.size), download(host, *rest)))
     return sizes
@@ -70,7 +70,7 @@ def _on(sim, *arrays):
 
 
 def test_on_a_gpu_no_reading_passes_the_host(downloads):
-    """Every kind has the numbers of the CPU."""
+    """Every kind has the values of the CPU."""
     cpu, there, (state, u) = ag.Simulator(MODEL), ag.Simulator(MODEL, device="cuda"), states(MODEL, 2)
     q, v, u_here = _on(there, *state[:2], u)
     there.sensors(ag.State(q, v), u_here)  # constants are made once
@@ -87,7 +87,7 @@ FEW = """<mujoco><worldbody><body><joint axis="0 1 0"/><joint type="slide" axis=
 
 
 def test_on_a_gpu_gradients_of_readings_pass_the_host_for_parameters_alone(downloads):
-    """One array goes there, the cotangents of the constants, and as without sensors the gradient of Params is made of it."""
+    """One array is copied, the cotangents of the constants, from which the gradient of Params is computed."""
     model, rng = ag.load(FEW), np.random.default_rng(2)
     plain, there = ag.Simulator(model, backend="numpy"), ag.Simulator(model, device="cuda")
     state = ag.State(rng.normal(size=(2, model.nq)), rng.normal(size=(2, model.nv)))
@@ -103,8 +103,10 @@ def test_on_a_gpu_gradients_of_readings_pass_the_host_for_parameters_alone(downl
 
 
 def test_sensors_of_a_rollout_and_their_gradients():
-    """Readings of every step are those of its state; a loss on them, on the last state and on the controls has the gradient of
-    differences."""
+    """Readings of every step are those of its state.
+
+    A loss on them, on the last state and on the controls has the gradient of differences.
+    """
     sim, state, rng = ag.Simulator(MODEL, backend="numpy"), states(MODEL, 2)[0], np.random.default_rng(3)
     us = rng.normal(size=(2, 3, MODEL.nu))
     traj = sim.rollout(state, us, sensors=True)
@@ -139,7 +141,7 @@ IMPULSES = """<mujoco><worldbody><geom type="plane" size="3 3 1"/><body pos="0 0
 
 
 def test_means_of_accelerometers_under_impulses_have_gradients_and_tangents():
-    """The mean over the coming step goes through it, backwards and forwards."""
+    """The mean over the coming step is differentiated through it, in both modes."""
     model, rng = ag.load(IMPULSES), np.random.default_rng(0)
     sim = ag.Simulator(model, law="hard", backend="numpy")
     q, v, d = model.keyframe().q, 0.1 * rng.normal(size=model.nv), rng.normal(size=model.nv)

@@ -1,4 +1,4 @@
-"""Small scenes with contact, and what tests of the hard law share."""
+"""Small scenes with contact, and common functions of tests of the hard law."""
 
 from dataclasses import fields
 
@@ -8,7 +8,7 @@ import artigrad as ag
 
 
 def hard(model, dt=None, **options):
-    """A Simulator under the hard law; options: those of the law and of the simulator."""
+    """Return a Simulator under the hard law; options: those of the law and of the simulator."""
     law = {f.name: options.pop(f.name) for f in fields(ag.HardOptions) if f.name in options}
     return ag.Simulator(model, dt, law=ag.HardOptions(**law), **options)
 
@@ -17,8 +17,10 @@ TILTED = np.array([1.0, 0.1, 0.2, 0.3]) / np.linalg.norm([1.0, 0.1, 0.2, 0.3])
 
 
 def check(builder, q, v, steps=1, tolerance=1e-6, skip=("restitution", "dry_friction"), **options):
-    """All gradients at one state. At restitution or dry friction zero the motion has a kink in them, so they are skipped
-    unless asked for."""
+    """Check all gradients at one state.
+
+    The trajectory has a kink at zero restitution or dry friction, so these are skipped by default.
+    """
     sim = hard(builder.build(), dt=1e-3, **options)
     rows = ag.gradcheck(
         sim,

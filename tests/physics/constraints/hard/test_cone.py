@@ -1,4 +1,4 @@
-"""The circular cone: friction against the slip in every direction, and its two gradients."""
+"""Circular cone: friction opposite to the slip in every direction, and both gradients."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ MODES = pytest.mark.parametrize("options", [CONE, FEW], ids=["implicit", "revers
 
 
 def puck(angle, **options):
-    """Half a second of a box that slides off at an angle."""
+    """Return half a second of a box that slides at an angle."""
     b = ag.ModelBuilder("puck")
     b.add_body("puck", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
     b.add_box("puck", (0.1, 0.1, 0.1), friction=0.4)
@@ -80,7 +80,7 @@ def test_gradients_of_limits_and_dry_friction(options):
 
 @pytest.mark.parametrize("sweeps", [1, 2, 4])
 def test_gradients_of_a_joint_that_dry_friction_holds(sweeps):
-    """The step of its row is made of A twice over: once for itself, once for the tangent that a joint has not."""
+    """The block of its row contains A twice: for itself, and for the tangent that a joint lacks."""
     b = ag.ModelBuilder("held")
     b.add_body(
         "arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, -0.5), inertia=(0.1,) * 3, dry_friction=20.0
@@ -124,13 +124,13 @@ def test_targets_agree():
     for a, b in zip(*(g[:3] for g in grads), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(a).max())
     alone = sims[1].rollout(ag.State(state.q[1], state.v[1]), u)
-    np.testing.assert_array_equal(alone.v, trajs[1].v[1])  # neighbours in a pack do not change its bits
+    np.testing.assert_array_equal(alone.v, trajs[1].v[1])  # other lanes do not change its bits
 
 
 @pytest.mark.parametrize("load", [None, 10.0, 1000.0])
 @pytest.mark.parametrize("v", [1.0, 0.01])
 def test_sliding_has_the_derivative_at_its_solution(load, v):
-    """A ball, bare and under a load on a stop: sweeps are far from where it ends up sliding."""
+    """A ball, alone and under a load on a stop: sweeps alone are far from the solution."""
     b = ag.ModelBuilder("sled")
     b.add_plane(friction=0.3)
     b.add_body("a", joint="free", mass=1.0, inertia=(0.006,) * 3, position=(0, 0, 0.0999))

@@ -1,4 +1,4 @@
-"""Contact forces as outputs: what they are, and gradients of losses that use them."""
+"""Contact forces as outputs: values, and gradients of losses on them."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_a_standing_robot_is_carried_by_its_feet():
 
 
 def test_forces_are_the_change_of_momentum():
-    """Of a ball that bounces, and of the same one in a batch with another that flies."""
+    """A bouncing ball, alone and in a batch with a flying one."""
     sim = hard(ag.robots.ball(floor=True))
     mass = sim.model.params.mass[0]
     q, v = np.repeat(sim.reset(batch=2).q, 1, 0), np.zeros((2, 6))
@@ -47,7 +47,7 @@ def test_forces_are_the_change_of_momentum():
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("v", [(0, 0, -0.3, 0.1, 0.2, 0.1), (2, 0.5, -0.3, 0.1, 0.2, 0.1)], ids=["stick", "slide"])
 def test_gradients_of_losses_on_forces(mode, v):
-    """Forces, and the next states, to everything that went in: against central differences."""
+    """Losses on forces and next states, with respect to all inputs, compared with central differences."""
     b = ball(0.6 if v[0] else 5.0)
     b.add_body("other", "ball", joint="revolute", axis=(0, 1, 0), mass=0.3, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01))
     b.add_motor("motor", "other")
@@ -84,7 +84,7 @@ def test_gradients_of_losses_on_forces(mode, v):
         assert abs(want - np.sum(got * direction[k])) < 1e-6 * max(abs(want), 10.0), (k, want)
 
 
-def test_what_has_no_contacts_says_so():
+def test_models_without_contacts_raise():
     sim = hard(ag.robots.pendulum(2))
     traj = sim.rollout(sim.reset(), steps=2)
     with pytest.raises(ag.InputError, match="no shapes that may touch"):
@@ -118,8 +118,8 @@ def test_a_full_table_is_an_error_that_names_the_option():
 
 
 @pytest.mark.parametrize("kind", ["sphere", "capsule", "box", "cylinder", "points"])
-def test_pruning_keeps_what_touches(kind):
-    """A shape on its farthest point: nothing is passed over although only that point is near."""
+def test_pruning_keeps_contacts(kind):
+    """A shape whose farthest point alone is near: no contact is missed."""
     b = ag.ModelBuilder(kind)
     b.add_body("b", joint="free", mass=1.0, inertia=(0.01,) * 3)
     corner = np.array([0.1, 0.2, 0.3])

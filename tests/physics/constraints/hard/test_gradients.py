@@ -48,7 +48,7 @@ SWEPT = {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"}
 @pytest.mark.parametrize("options", [{}, SWEPT], ids=["implicit", "reverse"])
 @pytest.mark.parametrize("height", [0.0999, 0.08], ids=["below the correction speed", "at it"])
 def test_depth(options, height):
-    """How fast a contact comes out depends on its depth up to the correction speed, and no longer there."""
+    """The correction velocity depends on depth up to correction_speed, and is constant beyond."""
     _, sim = check(ball(0.3), [0, 0, height, *TILTED], [2, 0.5, -0.3, 0.1, 0.2, 0.1], **options)
     traj = sim.rollout(ag.State(np.array([0, 0, height, 1.0, 0, 0, 0]), np.zeros(6)), steps=1)
     assert (abs(sim.vjp(traj, v_bar=np.eye(6)[2]).q0[2]) > 100.0) == (height > 0.09)

@@ -1,6 +1,6 @@
-"""Robots and bodies on the floor beside MuJoCo: the same rest, the same sliding, the same bounce.
+"""Robots and bodies on the floor compared with MuJoCo: rest, sliding, bounce.
 
-MuJoCo gets stiff contacts and friction that does not creep (impratio), as its soft defaults let things sink and drift.
+MuJoCo has stiff contacts and friction with little creep (impratio); with defaults bodies sink and drift.
 """
 
 import mujoco
@@ -12,7 +12,7 @@ from .scenes import hard
 
 
 def in_mujoco(model, tmp_path, solref=(0.002, 1.0), solimp=(0.9, 0.95, 0.001, 0.5, 2.0)):
-    """Our model in MuJoCo, in the state where ours starts."""
+    """Return the model in MuJoCo, in the same state."""
     ag.save(model, tmp_path / "robot.xml", strict=False)
     spec = mujoco.MjSpec.from_file(str(tmp_path / "robot.xml"))
     spec.option.timestep, spec.option.cone, spec.option.impratio = 1e-3, mujoco.mjtCone.mjCONE_ELLIPTIC, 100.0
@@ -27,7 +27,7 @@ def in_mujoco(model, tmp_path, solref=(0.002, 1.0), solimp=(0.9, 0.95, 0.001, 0.
 
 
 def mujoco_path(m, d, u):
-    """q after every step."""
+    """Return q after every step."""
     out = []
     for control in u:
         d.ctrl[:] = control
@@ -45,7 +45,7 @@ def test_standing_laikago(tmp_path):
 
 
 def test_stumbling_laikago(tmp_path):
-    """Noise on the servos that changes every 50 ms: it staggers some centimetres, in both."""
+    """Noise on the servos that changes every 50 ms: the trunk moves some centimeters, in both engines."""
     model = ag.robots.laikago()
     noise = np.random.default_rng(0).normal(size=(20, 12))
     u = model.keyframe_control() + 0.1 * np.repeat(noise, 50, axis=0)
@@ -67,7 +67,7 @@ def test_ant_lands_on_its_legs(tmp_path):
 
 
 def test_bouncing_ball(tmp_path):
-    """Half a metre of fall. MuJoCo's contact is a spring whose damping gives the same restitution."""
+    """A fall of half a meter. MuJoCo's contact is a spring with damping for the same restitution."""
     e = 0.7
     b = ag.ModelBuilder("ball")
     b.add_body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.6))

@@ -1,4 +1,4 @@
-"""Contact does what the textbook says, and what MuJoCo does."""
+"""Contact compared with textbook solutions and with MuJoCo."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from .scenes import hard
 
 
 def block(angle, friction):
-    """A box on a plane that is tilted by turning gravity."""
+    """Return a box on a plane, tilted by rotating gravity."""
     b = ag.ModelBuilder("block", gravity=(9.81 * np.sin(angle), 0, -9.81 * np.cos(angle)))
     b.add_body("b", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
     b.add_box("b", (0.1, 0.1, 0.1), friction=friction)
@@ -113,7 +113,7 @@ def test_a_joint_without_limit_turns_on_however_fast(dt, speed):
 
 
 def test_laikago_stands():
-    """Height, creep and the size of the gradient over two seconds."""
+    """Height, creep and magnitude of the gradient over two seconds."""
     model = ag.robots.laikago()
     assert abs(model.params.mass.sum() - 25.567) < 1e-9
     sim = hard(model)
@@ -137,7 +137,7 @@ def test_deep_inside_the_floor_comes_out():
 
 @pytest.mark.parametrize("dt", [1e-4, 1e-3])
 def test_depth_throws_nothing_up(dt):
-    """1 cm of depth is left at the same moderate speed whatever dt is."""
+    """A penetration of 1 cm is corrected at the same moderate speed for any dt."""
     sim = hard(ball(height=0.09).build(), dt=dt)
     traj = sim.rollout(sim.reset(), steps=int(0.3 / dt))
     assert 0.1 < traj.q[:, 2].max() < 0.152
@@ -155,7 +155,7 @@ def test_a_joint_outside_its_limit_comes_back_slowly():
     assert traj.q[-1, 0] < 0.5001
 
 
-def test_what_rests_knows_no_correction_speed():
+def test_resting_contacts_do_not_depend_on_the_correction_speed():
     model = ag.robots.laikago()
     u = np.repeat(model.keyframe_control()[None], 200, 0)
     sims = [hard(model, correction_speed=speed) for speed in (1.0, 1e6)]

@@ -1,4 +1,4 @@
-"""The adjoint of the sweeps: exact for few of them, and equal to the implicit one when they have converged."""
+"""Adjoint of the sweeps: exact for a few sweeps, and equal to the implicit one after convergence."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_pairs_of_bodies(name):
 
 @pytest.mark.parametrize("name", ON_PLANE)
 def test_shapes_on_a_plane(name):
-    """Redundant contacts and four sweeps: far from converged, and still exact."""
+    """Redundant contacts and four sweeps: not converged, and exact."""
     b = ag.ModelBuilder(name)
     b.add_body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
     b.add_plane(friction=0.5)

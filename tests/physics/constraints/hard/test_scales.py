@@ -32,7 +32,7 @@ def test_a_fall_ends_in_one_step_whatever_the_mass(mass, e, dtype):
 
 
 def test_softness_of_the_paper_is_an_inverse_mass():
-    """1/m + 1e-6 in place of 1/m: a million kilograms go on at half their speed."""
+    """1/m + 1e-6 in place of 1/m: a million kilograms keep half of their speed."""
     sim = hard(falling(1e6), dt=1e-3, softness=0.0, absolute_softness=1e-6)
     state = sim.reset()
     state.v[2] = -1.0
@@ -40,7 +40,7 @@ def test_softness_of_the_paper_is_an_inverse_mass():
 
 
 @pytest.mark.parametrize("mass", [0.05, 50.0])
-def test_what_sticks_on_an_incline_hardly_creeps(mass):
+def test_sticking_on_an_incline_has_little_creep(mass):
     b, turn = ag.ModelBuilder("incline"), (np.cos(0.15), 0, np.sin(0.15), 0)
     b.add_plane(rotation=turn, friction=0.8)
     b.add_body("a", joint="free", mass=mass, inertia=(mass / 150,) * 3)
@@ -87,7 +87,7 @@ def test_the_normal_of_a_contact_is_reported(law):
     np.testing.assert_allclose(found.normal[0, 0], [0, 0, 1], atol=1e-12)
 
 
-def test_settings_without_effect_are_not_taken_in_silence():
+def test_settings_without_effect_are_refused():
     with pytest.raises(ag.InputError, match="sweeps is an option of solver='gauss_seidel'"):
         hard(falling(1.0), sweeps=100)
     model = falling(1.0)

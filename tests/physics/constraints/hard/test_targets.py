@@ -1,4 +1,4 @@
-"""Contact on every target: NumPy, one robot, packs; the same bits whatever the neighbours do."""
+"""Contact on every target: NumPy, one robot, SIMD vectors; bits independent of other lanes."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ MODEL = ag.robots.laikago()
 
 
 def inputs(batch, steps, seed=0):
-    """Robots thrown about: some in the air, some sliding, some standing."""
+    """Return random states: some in the air, some sliding, some standing."""
     rng = np.random.default_rng(seed)
     q = np.repeat(MODEL.keyframe().q[None], batch, 0)
     q = ag.integrate(MODEL, q, 0.05 * rng.normal(size=(batch, 18)))
@@ -44,8 +44,8 @@ def test_same_bits_in_any_batch_lane_and_thread(dtype, cone):
 
 
 @pytest.mark.parametrize("solver", ["hybrid", "gauss_seidel"])
-def test_what_is_not_a_number_is_not_solved(solver):
-    """An overflow shows in the violation, whatever comes of the motion."""
+def test_nan_counts_as_unsolved(solver):
+    """An overflow shows in the violation, for any final state."""
     sim = hard(MODEL, solver=solver)
     state = sim.reset()
     state.v[:] = 1e200
@@ -74,11 +74,11 @@ def test_solvers_agree_when_converged():
     assert swept.violation.max() < 1e-9
     np.testing.assert_allclose(hybrid.v, swept.v, atol=1e-7)
     few = hard(MODEL, solver="gauss_seidel", sweeps=3).rollout(state, u)
-    assert few.violation.max() > 1e-6  # and says so when it is not
+    assert few.violation.max() > 1e-6  # and reports it otherwise
 
 
 def test_robots_in_a_scene_move_as_they_do_alone():
-    """Groups do not know of each other: the same bits as alone."""
+    """Groups are independent: the same bits as alone."""
     three = ag.scene([MODEL] * 3, positions=[(0, 0, 0), (2, 1, 0), (-1, 5, 0)])
     assert (three.nq, three.nv, three.nu) == (57, 54, 36)
     u = np.repeat(MODEL.keyframe_control()[None], 100, 0)
@@ -119,7 +119,7 @@ def test_gym_robots_rest_and_have_right_gradients(make):
 
 @pytest.mark.parametrize(("height", "found"), [(0.115, True), (0.129, False), (0.135, False)])
 def test_a_neighbour_in_contact_does_not_bring_contact_forward(height, found):
-    """A fast ball gets the same bits beside a ball that touches as alone, before and behind the margin of both."""
+    """A fast ball has the same bits beside a touching ball as alone, before and behind the margin of both."""
     model = ag.robots.ball(floor=True)
     sim = hard(model)
     q, v = np.repeat(sim.reset().q[None], 3, 0), np.zeros((3, 6))
@@ -132,8 +132,8 @@ def test_a_neighbour_in_contact_does_not_bring_contact_forward(height, found):
 @pytest.mark.parametrize("solver", ["hybrid", "gauss_seidel"])
 @pytest.mark.parametrize("dt", [1e-3, 1e-2])
 @pytest.mark.parametrize("speed", [5.0, 30.0, 300.0])
-def test_what_closes_in_one_step_is_found_in_it(speed, dt, solver):
-    """A ball, and one that another one carries along, stop at the surface whatever their speed and the step are."""
+def test_contact_that_closes_within_a_step_is_found(speed, dt, solver):
+    """A ball, and one attached to another, stop at the surface for any speed and time step."""
     b = ag.ModelBuilder("thin", gravity=(0, 0, 0))
     b.add_plane()
     b.add_body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3)
@@ -157,7 +157,7 @@ def test_what_closes_in_one_step_is_found_in_it(speed, dt, solver):
 
 @pytest.mark.parametrize("speed", [20.0, 700.0])
 def test_a_limit_that_is_passed_in_one_step_is_found_in_it(speed):
-    """Also the farther of the two."""
+    """Also the farther of the two limits."""
     b = ag.ModelBuilder("limit", gravity=(0, 0, 0))
     b.add_body("rod", joint="revolute", mass=1.0, inertia=(0.1,) * 3, limit=(-0.5, 0.5))
     sim = hard(b.build(), dt=1e-3)
@@ -165,7 +165,7 @@ def test_a_limit_that_is_passed_in_one_step_is_found_in_it(speed):
 
 
 def test_without_softness():
-    """A limited joint stays regular; redundant contacts fall back to the sweeps and say how good they are."""
+    """A limited joint is regular; redundant contacts fall back to the sweeps and report their residual."""
     b = ag.ModelBuilder("limit")
     b.add_body(
         "rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1), limit=(-0.5, 0.5)
@@ -184,8 +184,11 @@ def test_without_softness():
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_work_is_bounded_whatever_touches(cone, monkeypatch):
-    """As if no set of eight points ever passed the check: what is spent, an exact solve counted as one sweep per contact and
-    three, is less than ten times fifty sweeps, and what is left is told."""
+    """The worst case: no set of eight points ever passes the check.
+
+    The cost, with an exact solve counted as one sweep per contact and three, is less than ten times fifty sweeps, and the
+    residual is reported.
+    """
     b = ag.ModelBuilder("plate")
     b.add_body("b", joint="free", mass=2.0, inertia=(0.02, 0.02, 0.03), position=(0, 0, 0.0199))
     for reach in (0.1, 0.2):
@@ -213,7 +216,7 @@ def test_work_is_bounded_whatever_touches(cone, monkeypatch):
 
 
 def test_same_bits_of_robots_that_need_more_or_less_work():
-    """Flailing ants: how long one works on its contacts depends on its own alone."""
+    """Random ants: the number of iterations of one does not depend on the others."""
     model = ag.robots.ant()
     sim, rng = hard(model, dt=0.01), np.random.default_rng(3)
     q = ag.integrate(model, np.repeat(model.keyframe().q[None], 11, 0), 0.3 * rng.normal(size=(11, model.nv)))
@@ -261,7 +264,7 @@ def test_every_step_of_stumbling_robots_is_solved():
 
 
 def test_every_step_of_flailing_ants_is_solved():
-    """Legs made of capsules that share their ends: nearly the same contact twice, where the sweeps alone do not get far."""
+    """Legs of capsules with common ends: nearly the same contact twice, where sweeps alone converge slowly."""
     model = ag.robots.ant()
     sim, rng = hard(model, dt=0.01), np.random.default_rng(0)
     u = np.repeat(rng.uniform(-1, 1, size=(256, 40, model.nu)), 5, 1)

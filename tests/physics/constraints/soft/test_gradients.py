@@ -24,7 +24,7 @@ def moving(text, steps=60, seed=1, speed=0.3):
 def test_every_row_and_every_parameter(cone, integrator):
     sim, state = moving(every_row(cone, integrator))
     rows = {row.what: row for row in ag.gradcheck(sim, steps=1, samples=1, show=False, state=state)}
-    # each of these has rows that feel it
+    # each of these has rows that depend on it
     felt = (
         "limit_solref",
         "dry_friction",

@@ -32,7 +32,7 @@ def test_every_row(cone, integrator):
     assert dv < (1e-10 if cone == "pyramidal" else 5e-9) and dq < 1e-10 and force < 1e-6
 
 
-def test_joint_damping_explicit_where_the_file_says_so():
+def test_joint_damping_is_explicit_if_the_file_requests_it():
     sim, m = both(every_row(flags='eulerdamp="disable"'))
     assert not sim.options.implicit_damping
     assert worst(Beside(sim, m), 30, speed=3.0)[0] < 1e-10

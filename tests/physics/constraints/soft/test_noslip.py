@@ -48,7 +48,7 @@ def shaken(m, trial, steps):
 
 
 def slope(f, h=1e-6):
-    """Derivative of f, which takes several x at once, by extrapolated differences."""
+    """Return the derivative of f, which takes several x at once, by extrapolated differences."""
     a, b, c, d = f(np.array([2 * h, h, -h, -2 * h]))
     return (8 * (b - c) - (a - d)) / (12 * h)
 
