@@ -30,10 +30,8 @@ from ..simulate.function import Call
 from . import native_calls
 from .xla_call import collecting
 
-FIRST_ONLY = (
-    "gradients of gradients are not available: a product with the Hessian is "
-    "jax.jvp(jax.grad(loss), (x,), (dx,)), or take differences of gradients"
-)
+THIRD_ORDER = "derivatives of third order are not available: take differences of second ones"
+FORWARD_TWICE = "forward mode of forward mode is not available: take jax.jvp of jax.grad, or jacfwd of jacrev"
 Names = tuple[tuple[str, ...], ...]
 try:  # caches of JAX hold such arguments weakly, so that simulators are freed
     from jax._src.util import weakref_cache_key_types
@@ -211,6 +209,16 @@ adjoint_tangent = Operation(
     "adjoint_tangent", ("kept", "outputs", "kept", "outputs"), "inputs", function.push_pull_back
 )
 
+def _refuse_evaluation(*_: Any, **__: Any) -> Any:
+    raise InputError(FORWARD_TWICE)
+
+
+# tangents of tangents: not computed, but transposed, for reverse over forward mode
+curvature = Operation("curvature", ("kept", "inputs", "kept"), "outputs", _refuse_evaluation)
+curvature.primitive.def_impl(_refuse_evaluation)
+for _platform in (None, "cpu", "cuda"):
+    mlir.register_lowering(curvature.primitive, _refuse_evaluation, platform=_platform)
+
 
 def _apply_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: Any) -> Any:
     (inputs,), (moved,) = apply.split(primals, names), apply.split(tangents, names)
@@ -221,21 +229,105 @@ def _apply_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted:
 
 
 def _tangent_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: Any) -> Any:
-    (kept, moved), (kept_dots, dots) = tangent.split(primals, names), tangent.split(tangents, names)
-    if any(map(_is_there, kept_dots.values())):
-        raise InputError("forward mode of forward mode is not available: take jax.jvp of jax.grad")
-    return tangent(call, kept, moved), tangent(call, kept, dots)
+    (kept, moved), (d_kept, dots) = tangent.split(primals, names), tangent.split(tangents, names)
+    found = [tangent(call, kept, dots)] if _some(dots) else []
+    if _some(d_kept):
+        call.check_second()
+        found.append(curvature(call, kept, moved, d_kept))
+    return tangent(call, kept, moved), [sum(x[1:], x[0]) for x in zip(*found, strict=True)]
 
 
 def _tangent_transpose(bars: Any, *operands: Any, call: Call, names: Names, wanted: Any) -> Any:
     kept, moved = tangent.split(operands, names)
     asked = [name for name, x in moved.items() if ad.is_undefined_primal(x)]
     given = dict(zip(call.outputs, bars, strict=True))
-    if not any(map(_is_there, given.values())):
-        return [None] * len(kept) + [None for _ in moved]
+    if not _some(given):
+        return [None] * len(operands)
     found = dict(zip(asked, adjoint(call, kept, given, wanted=asked), strict=True))
-    summed = {name: _as(x, moved[name].aval) for name, x in found.items()}
-    return [None] * len(kept) + [summed.get(name) for name in moved]
+    return [None] * len(kept) + _cotangents(moved, found)
+
+
+def _curvature_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: Any) -> Any:
+    kept, moved, d_kept = curvature.split(primals, names)
+    *others, dots = curvature.split(tangents, names)
+    if any(map(_some, others)):
+        raise InputError(THIRD_ORDER)
+    return curvature(call, kept, moved, d_kept), curvature(call, kept, moved, dots)
+
+
+def _curvature_transpose(bars: Any, *operands: Any, call: Call, names: Names, wanted: Any) -> Any:
+    kept, moved, d_kept = curvature.split(operands, names)
+    given = dict(zip(call.outputs, bars, strict=True))
+    if not _some(given):
+        return [None] * len(operands)
+    if any(map(ad.is_undefined_primal, moved.values())):
+        raise InputError(THIRD_ORDER)
+    found = _second(call, kept, given, moved, tangent(call, kept, moved), d_kept)
+    return [None] * (len(kept) + len(moved)) + _cotangents(d_kept, found)
+
+
+def _adjoint_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: tuple[str, ...]) -> Any:
+    (kept, bars), (d_kept, d_bars) = adjoint.split(primals, names), adjoint.split(tangents, names)
+    found = adjoint(call, kept, bars, wanted=wanted)
+    if not _some(d_kept):  # the adjoint is linear in cotangents
+        return found, adjoint(call, kept, d_bars, wanted=wanted)
+    call.check_second()
+    return found, adjoint_tangent(call, kept, bars, d_kept, d_bars, wanted=wanted)
+
+
+def _adjoint_transpose(spread: Any, *operands: Any, call: Call, names: Names, wanted: tuple[str, ...]) -> Any:
+    kept, bars = adjoint.split(operands, names)
+    moved = dict(zip(wanted, spread, strict=True))
+    if not _some(moved):
+        return [None] * len(operands)
+    found = dict(zip(call.outputs, tangent(call, kept, moved), strict=True))
+    return [None] * len(kept) + _cotangents(bars, found)
+
+
+def _adjoint_tangent_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: tuple[str, ...]) -> Any:
+    kept, bars, *dots = adjoint_tangent.split(primals, names)
+    d_kept, d_bars, *moved = adjoint_tangent.split(tangents, names)
+    if _some(d_kept) or _some(d_bars):
+        raise InputError(THIRD_ORDER)
+    return tuple(adjoint_tangent(call, kept, bars, *x, wanted=wanted) for x in (dots, moved))
+
+
+def _adjoint_tangent_transpose(
+    spread: Any, *operands: Any, call: Call, names: Names, wanted: tuple[str, ...]
+) -> Any:
+    """Transpose forward over reverse: Hessians are symmetric."""
+    kept, bars, d_kept, d_bars = adjoint_tangent.split(operands, names)
+    moved = dict(zip(wanted, spread, strict=True))
+    if not _some(moved):
+        return [None] * len(operands)
+    changed = tangent(call, kept, moved)
+    of_bars = _cotangents(d_bars, dict(zip(call.outputs, changed, strict=True)))
+    found = _second(call, kept, bars, moved, changed, d_kept)
+    return [None] * (len(kept) + len(bars)) + _cotangents(d_kept, found) + of_bars
+
+
+def _second(call: Call, kept: Any, bars: Any, moved: Any, changed: Any, d_kept: Any) -> dict[str, Array]:
+    """Cotangents of what an adjoint keeps, of the product of cotangents of the outputs, Jacobian and tangents of the inputs:
+    the product of the Hessian with these tangents. That of the first state of a rollout has the whole."""
+    asked = [name for name, x in d_kept.items() if ad.is_undefined_primal(x)]
+    present = [name for name in call.inputs if name in asked or f"{name}_all" in asked]
+    if not present:
+        return {}
+    dots = dict(zip(call.outputs, changed, strict=True)) | moved
+    tangents = {name: dots.get(name) for name in kept}
+    found = dict(zip(present, adjoint_tangent(call, kept, bars, tangents, {}, wanted=present), strict=True))
+    for name in asked:
+        first = found.get(name.removesuffix("_all"))
+        if name not in found and first is not None:
+            rest = jnp.zeros_like(kept[name][..., 1:, :])
+            found[name] = jnp.concatenate([first[..., None, :], rest], -2)
+    return found
+
+
+def _cotangents(group: dict[str, Any], found: dict[str, Array]) -> list[Any]:
+    """Cotangents of the undefined operands of a group, None for the others and for zero."""
+    asked = {name for name, x in group.items() if ad.is_undefined_primal(x)}
+    return [_as(found[name], x.aval) if name in asked and name in found else None for name, x in group.items()]
 
 
 def _as(x: Array, aval: Any) -> Array:
@@ -244,20 +336,17 @@ def _as(x: Array, aval: Any) -> Array:
     return x.sum(shared, keepdims=True) if shared else x
 
 
-def _adjoint_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: tuple[str, ...]) -> Any:
-    call.check_second()
-    (kept, bars), (d_kept, d_bars) = adjoint.split(primals, names), adjoint.split(tangents, names)
-    return adjoint(call, kept, bars, wanted=wanted), adjoint_tangent(call, kept, bars, d_kept, d_bars, wanted=wanted)
-
-
-def _refuse(*_: Any, **__: Any) -> Any:
-    raise InputError(FIRST_ONLY)
+def _some(group: dict[str, Any]) -> bool:
+    """Whether a group of operands has any that is not zero."""
+    return any(map(_is_there, group.values()))
 
 
 ad.primitive_jvps[apply.primitive] = _apply_jvp
 ad.primitive_jvps[tangent.primitive] = _tangent_jvp
 ad.primitive_transposes[tangent.primitive] = _tangent_transpose
+ad.primitive_jvps[curvature.primitive] = _curvature_jvp
+ad.primitive_transposes[curvature.primitive] = _curvature_transpose
 ad.primitive_jvps[adjoint.primitive] = _adjoint_jvp
-ad.primitive_transposes[adjoint.primitive] = _refuse
-ad.primitive_jvps[adjoint_tangent.primitive] = _refuse
-ad.primitive_transposes[adjoint_tangent.primitive] = _refuse
+ad.primitive_transposes[adjoint.primitive] = _adjoint_transpose
+ad.primitive_jvps[adjoint_tangent.primitive] = _adjoint_tangent_jvp
+ad.primitive_transposes[adjoint_tangent.primitive] = _adjoint_tangent_transpose
