@@ -209,6 +209,7 @@ adjoint_tangent = Operation(
     "adjoint_tangent", ("kept", "outputs", "kept", "outputs"), "inputs", function.push_pull_back
 )
 
+
 def _refuse_evaluation(*_: Any, **__: Any) -> Any:
     raise InputError(FORWARD_TWICE)
 
@@ -292,9 +293,7 @@ def _adjoint_tangent_jvp(primals: Any, tangents: Any, *, call: Call, names: Name
     return tuple(adjoint_tangent(call, kept, bars, *x, wanted=wanted) for x in (dots, moved))
 
 
-def _adjoint_tangent_transpose(
-    spread: Any, *operands: Any, call: Call, names: Names, wanted: tuple[str, ...]
-) -> Any:
+def _adjoint_tangent_transpose(spread: Any, *operands: Any, call: Call, names: Names, wanted: tuple[str, ...]) -> Any:
     """Transpose forward over reverse: Hessians are symmetric."""
     kept, bars, d_kept, d_bars = adjoint_tangent.split(operands, names)
     moved = dict(zip(wanted, spread, strict=True))

@@ -15,7 +15,7 @@ from ..simulate.arrays import params_of
 from ..simulate.cotangents import Cotangents
 from ..simulate.engine import Engine, Inputs
 from ..simulate.simulator import Simulator
-from .tensor_checks import as_tensor, memory, tensor
+from .tensor_checks import as_tensor, is_traced, memory, tensor
 
 OTHER_CONTROLS = (
     "on the backward pass the policy gives other controls at step {t}: it must not change while it runs; return what it "
@@ -77,7 +77,8 @@ def controls(sim: Simulator, given: Any, t: int) -> Tensor:
         raise InputError(
             f"the controls of a policy of '{sim.model.name}' are (..., {sim.model.nu}), not {tuple(u.shape)}"
         )
-    if sim.checks.on_host and not torch._C._are_functorch_transforms_active() and not all_finite(memory(sim, u)):
+    has_values = sim.checks.on_host and not torch._C._are_functorch_transforms_active() and not is_traced([u])
+    if has_values and not all_finite(memory(sim, u)):
         raise InputError(f"the policy gives controls that are not finite at step {t}: check its weights")
     return u
 

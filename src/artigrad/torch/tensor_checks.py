@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -25,8 +26,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def native(function: F) -> F:
-    """A function that `torch.compile` leaves alone: it breaks the graph, calls it, and goes on."""
-    return torch.compiler.disable(function)
+    """Return a function that breaks the graph of `torch.compile`, which continues after it."""
+    reason = (
+        f"artigrad's {function.__name__} with these arguments runs outside of compiled graphs: leave out fullgraph=True"
+    )
+    more = {"reason": reason} if "reason" in inspect.signature(torch.compiler.disable).parameters else {}
+    return torch.compiler.disable(function, **more)
 
 
 def tensor(sim: Simulator, name: str, x: Any) -> Tensor:

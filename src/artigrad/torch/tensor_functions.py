@@ -17,19 +17,20 @@ from torch.autograd import forward_ad
 
 from ..arguments import numbers
 from ..errors import InputError
-from ..simulate import function
+from ..model.state import State
 from ..simulate.arrays import Axes
 from ..simulate.framework_api import Functions
 from ..simulate.function import Call
+from ..simulate.results import Contacts
 from ..simulate.simulator import Simulator
+from . import traced_calls
+from .compiled_calls import compiled
 from .tensor_checks import (
     DTYPES,
     FORWARD_TWICE,
     THIRD_ORDER,
-    as_tensor,
     device_of,
     is_legacy_batched,
-    memory,
     native,
     tensor,
 )
@@ -40,7 +41,7 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
-        return _tensors(function.evaluate(call, _arrays(call, call.inputs, given)))
+        return traced_calls.evaluate(call, given)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -78,8 +79,7 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
-        kept, bars = _split(call, given, call.kept_axes)
-        return _needed(function.pull_back(call, kept, bars, needed[-1]), needed)
+        return traced_calls.pull_back(call, needed, given)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -117,8 +117,7 @@ class _ForwardJvp(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
-        kept, moved = _split(call, given, call.kept_axes, call.inputs)
-        return _tensors(function.push_forward(call, kept, moved))
+        return traced_calls.push_forward(call, given)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -201,10 +200,7 @@ class _BackwardJvp(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
-        half = len(given) // 2
-        kept, bars = _split(call, given[:half], call.kept_axes)
-        moved, moved_bars = _split(call, given[half:], call.kept_axes)
-        return _needed(function.push_pull_back(call, kept, bars, moved, moved_bars, needed[-1]), needed)
+        return traced_calls.push_pull_back(call, needed, given)
 
     @staticmethod
     def vmap(
@@ -278,31 +274,6 @@ def _keep(ctx: Any, call: Call, tensors: Iterable[Tensor | None]) -> None:
     ctx.set_materialize_grads(False)
 
 
-def _tensors(arrays: Iterable[Any]) -> tuple[Tensor, ...]:
-    return tuple(map(as_tensor, arrays))
-
-
-def _needed(found: Iterable[Any], needed: tuple[bool, ...]) -> tuple[Tensor, ...]:
-    return _tensors(x for x, need in zip(found, needed, strict=True) if need)
-
-
-def _split(
-    call: Call, given: tuple[Tensor | None, ...], names: Iterable[str], rest: Iterable[str] | None = None
-) -> tuple[list[Any], list[Any]]:
-    """Tensors with these names, and the rest, as the simulator takes them."""
-    count = len(tuple(names))
-    rest = call.outputs if rest is None else rest
-    return _arrays(call, names, given[:count]), _arrays(call, rest, given[count:])
-
-
-def _arrays(call: Call, names: Iterable[str], given: tuple[Tensor | None, ...]) -> list[Any]:
-    """Tensors as the simulator takes them."""
-    return [
-        x.detach().numpy() if name == "params" and x is not None else memory(call.sim, x)
-        for name, x in zip(names, given, strict=True)
-    ]
-
-
 def _axis_in_front(in_dims: tuple[int | None, ...], given: tuple[Tensor | None, ...]) -> list[Tensor | None]:
     """Tensors with the axis of `vmap` first, of length one where a tensor has none: what robots share stays shared."""
     return [
@@ -345,14 +316,14 @@ class _TensorFunctions(Functions):
 
 
 functions = _TensorFunctions()
-step = native(functions.step)
-rollout = native(functions.rollout)
-contacts = native(functions.contacts)
-linearize = native(functions.linearize)
+step = compiled(functions, "step", State)
+rollout = compiled(functions, "rollout", State)
+contacts = compiled(functions, "contacts", Contacts)
+linearize = compiled(functions, "linearize")
 outputs = native(functions.outputs)
-sites = native(functions.sites)
-sensors = native(functions.sensors)
-mass_matrix = native(functions.mass_matrix)
+sites = compiled(functions, "sites")
+sensors = compiled(functions, "sensors")
+mass_matrix = compiled(functions, "mass_matrix")
 reweighted = native(functions.reweighted)
-inverse_dynamics = native(functions.inverse_dynamics)
-forward_dynamics = native(functions.forward_dynamics)
+inverse_dynamics = compiled(functions, "inverse_dynamics")
+forward_dynamics = compiled(functions, "forward_dynamics")
