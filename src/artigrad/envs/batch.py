@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -13,7 +14,7 @@ from ..errors import InputError
 from ..model.tangent import quaternions
 from ..simulate.simulator import Simulator
 from ..torch import rollout
-from ..torch.tensor_checks import DTYPES, device_of
+from ..torch.tensor_checks import DTYPES, device_of, is_traced, is_transformed
 from .balancing import CartpoleSwingUp, PendulumReach
 from .env_task import EnvState, EnvTask, RandomSource
 from .locomotion import Ant, HalfCheetah, Hopper, Humanoid, Laikago, Walker2d
@@ -119,12 +120,17 @@ class Batch:
         """Return the task's observations, (B, observation_size)."""
         expected = (len(state.q), self.task.observation_size)
         observation = self._check("observe", self._call("observe", state), expected, "(batch, observation_size)")
+        if torch.compiler.is_dynamo_compiling() or is_transformed() or is_traced([observation]):  # tensors without memory
+            return observation.clone()
         places = {x.untyped_storage().data_ptr() for x in state if x.numel()}
         return observation.clone() if observation.untyped_storage().data_ptr() in places else observation
 
     def _call(self, name: str, *args: Any) -> Any:
         """Return the result of a method of the task, after a check that it did not modify a state in place."""
-        given = [(field, x, x._version) for y in args if isinstance(y, EnvState) for field, x in y._asdict().items()]
+        if torch.compiler.is_dynamo_compiling():
+            return getattr(self.task, name)(*args)
+        states = [x for x in args if isinstance(x, EnvState)]
+        given = [(k, x, x._version) for y in states for k, x in y._asdict().items() if not x.is_inference()]
         result = getattr(self.task, name)(*args)
         for field, x, version in given:
             if x._version != version:
@@ -164,11 +170,14 @@ class Batch:
             (len(action), task.model.nu),
             "(batch, nu)",
         )
-        u, *state0 = CotangentClipping.apply(clip, task.num_excluded_positions, lost, self.clip_counts, u, *state)
+        if is_transformed():
+            u, *state0 = self._without_lost(clip, u, *state)
+        else:
+            u, *state0 = CotangentClipping.apply(clip, task.num_excluded_positions, lost, self.clip_counts, u, *state)
         states: Any = rollout(self.sim, tuple(state0), u[:, None].expand(-1, task.frame_skip, -1))
         last, previous = ((states.q[:, k], states.v[:, k]) for k in (-1, -2))
         reached = [*last, self.extras(last, previous, u), states.act[:, -1] if task.model.na else act]
-        lost |= ~torch.stack([x.isfinite().all(-1) for x in reached]).all(0)
+        lost = self._lost(reached) if is_transformed() else lost.copy_(self._lost(reached))  # read by the backward pass
         kept = (x.detach() for x in (before.q, before.v, before.extras, act))
         q, v, extras, act = (torch.where(lost[:, None], x, y) for x, y in zip(kept, reached, strict=True))
         after = task.translated(EnvState(q, v, extras, before.goal, before.steps + 1, act), offset)
@@ -176,6 +185,21 @@ class Batch:
         reward = self._check("reward", reward, (len(lost),), "(batch,)")
         terminated = self._check("terminated", self._call("terminated", after), (len(lost),), "(batch,)")
         return BatchStep(after, torch.where(lost, 0.0, reward), terminated | lost)
+
+    @staticmethod
+    def _lost(states: Iterable[Tensor]) -> Tensor:
+        """Return which environments have a state that is not finite, (B,)."""
+        return ~torch.stack([x.isfinite().all(-1) for x in states]).all(0)
+
+    def _without_lost(self, clip: float | None, u: Tensor, *state: Tensor) -> list[Tensor]:
+        """Return u and the state, without derivatives of lost environments: for transformations of `torch.func` and forward
+        mode, of which the lost are found by a rollout of their own."""
+        if clip is not None:
+            raise InputError("environments with clip= have first gradients by backward() only: leave clip out")
+        fixed = [x.detach() for x in (u, *state)]
+        states = rollout(self.sim, tuple(fixed[1:]), fixed[0][:, None].expand(-1, self.task.frame_skip, -1))
+        lost = self._lost([x[:, -1] for x in states])
+        return [torch.where(lost[:, None], x, y) for x, y in zip(fixed, (u, *state), strict=True)]
 
 
 class CotangentClipping(torch.autograd.Function):

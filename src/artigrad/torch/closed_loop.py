@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves, tree_map
 
 from ..arguments import checked
@@ -25,7 +23,7 @@ from .loop_memory import Loop, check_loop, controls
 from .loop_steps import DescribedSteps, NativeSteps
 from .policy_call import PolicyCall, policy_for
 from .sequential import InsideLoop, layers_of
-from .tensor_checks import is_traced, native
+from .tensor_checks import is_traced, is_transformed, native
 from .tensor_functions import functions
 
 
@@ -133,9 +131,4 @@ def _check_context(context: Any, count: int) -> None:
 
 def _is_described(start: tuple[Tensor, ...], flat: Tensor | None) -> bool:
     """Whether steps are described functions: under transformations, and for tensors that are traced."""
-    return _is_transformed() or is_traced((*start, *([] if flat is None else [flat])))
-
-
-def _is_transformed() -> bool:
-    """Whether a transformation of `torch.func` or forward mode is active."""
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    return is_transformed() or is_traced((*start, *([] if flat is None else [flat])))

@@ -30,7 +30,7 @@ def _simulator(key: int) -> Simulator:
     return found
 
 
-def compiled(functions: Functions, name: str, result: Any = tuple) -> Any:
+def compiled(functions: Functions, name: str, result: Any = None) -> Any:
     """Return a function of a simulator as a node of compiled graphs; result: makes its result of a tuple."""
     method = getattr(functions, name)
     apart = native(method)
@@ -49,7 +49,7 @@ def compiled(functions: Functions, name: str, result: Any = tuple) -> Any:
             return apart(sim, *given, **named)
         plain = tuple(tuple(x) if isinstance(x, tuple) else x for x in given)
         found = node(id(sim), plain, {k: tuple(x) if isinstance(x, tuple) else x for k, x in named.items()})
-        return result(*found) if isinstance(found, tuple) else found
+        return found if result is None else result(*found)
 
     return call
 

@@ -16,7 +16,7 @@ from ..simulate.function import call_of
 from ..simulate.simulator import Simulator
 from ..simulate.step_functions import ROLLOUT
 from .loop_memory import Loop, bind, carried_bars, shared_memory
-from .tensor_checks import is_batched
+from .tensor_checks import aliases, is_batched
 from .tensor_functions import apply_call
 
 Parts = tuple[Tensor, ...]
@@ -64,6 +64,7 @@ class NativeSteps:
             x[..., 0, :] = x0.detach()
         self.loop = Loop.of(*states, states[0].new_empty(*lead, steps, sim.model.nu))
         self.back: Cotangents | None = None
+        self.task = -1  # backward pass that `back` belongs to
         with sim.engine.device.working([self.loop.u]):
             self.inputs, self.rows = bind(sim, self.loop, flat)
             if sim.checks.on_host:
@@ -101,8 +102,8 @@ class NativeSteps:
         """Cotangents of the state and the controls of control step t."""
         end, lead = t + self.hold, self.loop.u.shape[:-2]
         with self.sim.engine.device.working([self.loop.u]):
-            if self.back is None:
-                self.back = self._cotangents(with_params)
+            if self.back is None or self.task != torch._C._current_graph_task_id():
+                self.back, self.task = self._cotangents(with_params), torch._C._current_graph_task_id()
             back = self.back
             carried = carried_bars(back)
             for k, (mine, bar) in enumerate(zip(carried, bars, strict=True)):
@@ -157,12 +158,16 @@ class _LoopParameters(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, bar: Tensor | None) -> Any:
-        back = ctx.steps.back
-        if back is None:  # steps were differentiated as described functions
+        steps = ctx.steps
+        if steps.back is None or steps.task != torch._C._current_graph_task_id():
+            return None, bar  # steps were differentiated as described functions
+        with steps.sim.engine.device.working([steps.loop.u]):
+            params = steps.back.params_gradient()
+        steps.back = None
+        if params is None:
             return None, bar
-        with ctx.steps.sim.engine.device.working([ctx.steps.loop.u]):
-            params = back.params_gradient()
-        return None, None if params is None else torch.tensor(params.flat).reshape(ctx.steps.flat.shape)
+        total = torch.tensor(params.flat).reshape(steps.flat.shape)
+        return None, total if bar is None else total + bar  # of steps and of their second derivatives
 
 
 class _Step(torch.autograd.Function):
@@ -192,9 +197,10 @@ class _Step(torch.autograd.Function):
 def _described(
     steps: NativeSteps, flat: Tensor | None, tensors: list[Tensor], bars: tuple[Any, ...], needed: tuple[bool, ...]
 ) -> list[Any]:
-    """The same cotangents as functions of their own, for derivatives of gradients."""
+    """Return the cotangents as differentiable functions of all inputs, for derivatives of gradients."""
     create = torch.is_grad_enabled()
     with torch.enable_grad():
+        flat, *tensors = aliases((flat, *tensors))
         again = DescribedSteps(steps.sim, steps.hold, steps.options, flat, tuple(tensors[:-1]))
         after = again(0, tuple(tensors[:-1]), tensors[-1])
         rows = after if steps.hold == 1 else tuple(x[1] for x in again.rows)
@@ -221,7 +227,6 @@ class _Collected(torch.autograd.Function):
     def backward(ctx: Any, *bars: Tensor | None) -> Any:
         _ = ctx.saved_tensors  # raises where states were changed in place
         steps: NativeSteps = ctx.steps
-        steps.back = None  # every backward pass begins here
         *states, u = bars
         hold, count = steps.hold, steps.loop.u.shape[-2]
 

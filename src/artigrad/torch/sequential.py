@@ -14,7 +14,7 @@ from ..simulate.arrays import params_of
 from ..simulate.cotangents import GradientOptions
 from ..simulate.policy_loop import Network, policy_backward, policy_forward
 from ..simulate.simulator import Simulator
-from .tensor_checks import DTYPES, is_batched
+from .tensor_checks import DTYPES, aliases, is_batched
 
 WIDEST = 1024  # beyond, PyTorch's own products of matrices are as fast
 
@@ -146,11 +146,11 @@ def _outside(ctx: Any, saved: tuple[Any, ...], bars: tuple[Any, ...], needed: tu
     """The cotangents as functions of their own, for derivatives of gradients: from a loop with the policy outside."""
     from .closed_loop import run_loop
 
-    count = ctx.count
-    flat, weights, start = saved[count + 1], saved[count + 2 : len(saved) - count], saved[len(saved) - count :]
-    create = torch.is_grad_enabled()
-    steps, network = saved[count].shape[-2], _OfWeights(weights, ctx.activations)
+    count, create = ctx.count, torch.is_grad_enabled()
     with torch.enable_grad():
+        flat, *others = aliases(saved[count + 1 :])
+        weights, start = tuple(others[:-count]), tuple(others[-count:])
+        steps, network = saved[count].shape[-2], _OfWeights(weights, ctx.activations)
         loop, _ = run_loop(ctx.sim, network, start, flat, (steps, ctx.hold), ctx.options, keep=True)
     pairs = [(x, bar) for x, bar in zip((*loop.parts(ctx.sim), loop.u), bars, strict=True) if bar is not None]
     inputs = [x for x, need in zip((flat, *start, *weights), needed, strict=True) if need]

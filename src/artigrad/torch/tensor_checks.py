@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from ..errors import InputError
 from ..simulate.simulator import Simulator
@@ -36,6 +37,8 @@ def native(function: F) -> F:
 
 def tensor(sim: Simulator, name: str, x: Any) -> Tensor:
     """A tensor of the simulator's dtype on its device. Values are looked at by the simulator's own checks."""
+    if torch._C._get_tracing_state() is not None:
+        raise InputError("torch.jit.trace would make constants of results: trace with torch.export or torch.compile")
     if not isinstance(x, Tensor):
         raise InputError(f"{name} is a tensor, not {type(x).__name__}: torch.as_tensor(x) makes one")
     if x.device != device_of(sim):
@@ -71,6 +74,11 @@ def _is_fake(x: Any) -> bool:
     return isinstance(x, Tensor) and type(x) not in (Tensor, torch.nn.Parameter)
 
 
+def is_transformed() -> bool:
+    """Whether a transformation of `torch.func` or forward mode is active."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
 def device_of(sim: Simulator) -> torch.device:
     """PyTorch's name of the device that a simulator runs on."""
     return torch.device(sim.device)
@@ -86,6 +94,12 @@ def memory(sim: Simulator, x: Tensor | None) -> Any:
 def as_tensor(x: Any) -> Tensor:
     """An array of the simulator as a tensor on the same memory."""
     return torch.from_numpy(x) if isinstance(x, np.ndarray) else x
+
+
+def aliases(tensors: Iterable[Tensor | None]) -> list[Tensor | None]:
+    """Return the tensors as new nodes of the graph: a derivative with respect to one does not include paths through others
+    that were computed from it."""
+    return [None if x is None else x.view_as(x) for x in tensors]
 
 
 class _FirstOnly(torch.autograd.Function):

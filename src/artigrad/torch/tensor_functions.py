@@ -8,7 +8,7 @@ over forward, which raises, as derivatives of third order do. Under `torch.compi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -53,20 +53,12 @@ class _Forward(torch.autograd.Function):
         needed = ctx.needs_input_grad[1:]
         if all(bar is None for bar in bars):
             return None, *(None for _ in needed)
-        given = (*ctx.saved_tensors, *bars)
-        if any(map(is_legacy_batched, given)):
-            found = iter(_of_batch(_Backward.apply, (ctx.call, needed), given))
-            return None, *(next(found) if need else None for need in needed)
-        run = _Backward.apply if _is_differentiated(given) else _Backward.forward
-        found = iter(run(ctx.call, needed, *given))
+        found = iter(_apply(_Backward, (ctx.call, needed), (*ctx.saved_tensors, *bars)))
         return None, *(next(found) if need else None for need in needed)
 
     @staticmethod
     def jvp(ctx: Any, _: None, *d_given: Tensor | None) -> Any:
-        given = (*ctx.saved_tensors, *d_given)
-        if any(map(is_legacy_batched, given)):
-            return tuple(_of_batch(_ForwardJvp.apply, (ctx.call,), given))
-        return _ForwardJvp.apply(ctx.call, *given)
+        return tuple(_apply(_ForwardJvp, (ctx.call,), (*ctx.saved_tensors, *d_given)))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], call: Call, *given: Tensor | None) -> Any:
@@ -95,14 +87,15 @@ class _Backward(torch.autograd.Function):
         kept, bars = given[: len(call.kept_axes)], given[len(call.kept_axes) :]
         spread = iter(w)
         moved = tuple(next(spread) if need else None for need in needed)
-        changed = _ForwardJvp.apply(call, *kept, *moved)
+        changed = _apply(_ForwardJvp, (call,), (*kept, *moved))
         bars_bars = (None if bar is None else x for bar, x in zip(bars, changed, strict=True))
         return None, None, *_second(call, kept, bars, moved, changed, ctx.needs_input_grad[2:]), *bars_bars
 
     @staticmethod
     def jvp(ctx: Any, _call: None, _needed: None, *d_given: Tensor | None) -> Any:
         given = ctx.saved_tensors
-        return _BackwardJvp.apply(ctx.call, ctx.needed, *_Refused.apply(THIRD_ORDER, *given), *d_given)
+        refused = _Refused.apply(THIRD_ORDER, *given)
+        return tuple(_apply(_BackwardJvp, (ctx.call, ctx.needed), (*refused, *d_given)))
 
     @staticmethod
     def vmap(
@@ -132,7 +125,7 @@ class _ForwardJvp(torch.autograd.Function):
         end = count + len(call.inputs)
         kept, moved, changed = saved[:count], saved[count:end], saved[end:]
         needed = tuple(x is not None for x in moved)
-        found = iter(_Backward.apply(call, needed, *kept, *bars))
+        found = iter(_apply(_Backward, (call, needed), (*kept, *bars)))
         moved_bars = [next(found) if need else None for need in needed]
         return None, *_second(call, kept, bars, moved, changed, ctx.needs_input_grad[1 : count + 1]), *moved_bars
 
@@ -190,7 +183,7 @@ class _BackwardJvp(torch.autograd.Function):
         kept, bars, d_bars = given[:count], given[count:half], given[half + count :]
         spread = iter(w)
         moved = tuple(next(spread) if need else None for need in ctx.needed)
-        changed = _ForwardJvp.apply(call, *kept, *moved)
+        changed = _apply(_ForwardJvp, (call,), (*kept, *moved))
         second = _second(call, kept, bars, moved, changed, ctx.needs_input_grad[2 + half :])
         return None, None, *nothing, *second, *(None if x is None else y for x, y in zip(d_bars, changed, strict=True))
 
@@ -227,7 +220,7 @@ def _second(
     present = tuple(own.get(name, own.get(f"{name}_all")) is not None for name in call.inputs)
     tangents = [dots.get(name) for name in call.kept_axes]
     given = _Refused.apply(THIRD_ORDER, *kept, *bars)
-    found = _BackwardJvp.apply(call, present, *given, *tangents, *(None for _ in bars))
+    found = _apply(_BackwardJvp, (call, present), (*given, *tangents, *(None for _ in bars)))
     names = [name for name, here in zip(call.inputs, present, strict=True) if here]
     by_name = dict(zip(names, found, strict=True))
 
@@ -237,7 +230,10 @@ def _second(
         if name in by_name:
             return by_name[name]
         first = by_name.get(name.removesuffix("_all"))
-        return None if first is None else torch.cat([first.unsqueeze(-2), torch.zeros_like(x[..., 1:, :])], -2)
+        if first is None:
+            return None
+        rest = first.new_zeros(*first.shape[:-1], x.shape[-2] - 1, x.shape[-1])
+        return torch.cat([first.unsqueeze(-2), rest], -2)
 
     return [of(name, x, need) for (name, x), need in zip(own.items(), needed, strict=False)]
 
@@ -246,10 +242,15 @@ for _function in (_Forward.forward, _Backward.forward, _ForwardJvp.forward, _Bac
     _function.__signature__ = inspect.signature(_function)  # type: ignore[union-attr]  # PyTorch asks for it at every call
 
 
-def _of_batch(
-    run: Callable[..., tuple[Tensor, ...]], first: tuple[Any, ...], given: Iterable[Tensor | None]
-) -> list[Tensor]:
-    """Results of a function for tensors of `is_grads_batched` and of `vectorize=True`, in one call of the whole batch."""
+def _apply(function: Any, first: tuple[Any, ...], given: Sequence[Tensor | None]) -> Sequence[Tensor]:
+    """Evaluate a function, of tensors of `is_grads_batched` and of `vectorize=True` in one call of the whole batch."""
+    if any(map(is_legacy_batched, given)):
+        return _of_batch(function, first, given)
+    run = function.apply if _is_differentiated(given) else function.forward
+    return run(*first, *given)
+
+
+def _of_batch(function: Any, first: tuple[Any, ...], given: Iterable[Tensor | None]) -> list[Tensor]:
     level = torch._C._vmapmode_increment_nesting() - 1
     torch._C._vmapmode_decrement_nesting()
     whole = []
@@ -257,10 +258,10 @@ def _of_batch(
         whole.append(None if x is None else torch._remove_batch_dim(x, level, 1, 0))
     if any(map(is_legacy_batched, whole)):
         raise InputError("batches of batches of gradients are not available here: use torch.func.vmap")
-    return [torch._add_batch_dim(x, 0, level) for x in run(*first, *whole)]
+    return [torch._add_batch_dim(x, 0, level) for x in _apply(function, first, whole)]
 
 
-def _is_differentiated(inputs: tuple[Tensor | None, ...]) -> bool:
+def _is_differentiated(inputs: Sequence[Tensor | None]) -> bool:
     """Whether PyTorch has to know of a call: gradients are recorded, or a transformation or forward mode is under way."""
     recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     return recorded or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
