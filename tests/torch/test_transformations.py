@@ -421,7 +421,6 @@ def test_transformations(name):
     assert not any(found), "\n".join(x for x in found if x)
 
 
-@pytest.mark.skip
 def test_the_page_has_this_table():
     assert table_of_page("pytorch.md") == page_table(FUNCTIONS, TRANSFORMATIONS, refused)
 

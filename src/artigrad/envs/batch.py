@@ -120,7 +120,9 @@ class Batch:
         """Return the task's observations, (B, observation_size)."""
         expected = (len(state.q), self.task.observation_size)
         observation = self._check("observe", self._call("observe", state), expected, "(batch, observation_size)")
-        if torch.compiler.is_dynamo_compiling() or is_transformed() or is_traced([observation]):  # tensors without memory
+        if (
+            torch.compiler.is_dynamo_compiling() or is_transformed() or is_traced([observation])
+        ):  # tensors without memory
             return observation.clone()
         places = {x.untyped_storage().data_ptr() for x in state if x.numel()}
         return observation.clone() if observation.untyped_storage().data_ptr() in places else observation

@@ -1,10 +1,9 @@
-"""The functions of a simulator on JAX arrays: under `jit`, `grad`, `jvp`, `vmap` and `lax.scan`, on the CPU and on a GPU.
+"""The functions of a simulator on JAX arrays, under all transformations of JAX, on the CPU and on a GPU.
 
 Most are native calls from XLA, forward and back (`native_calls`), with `params` too, where the simulator's device is the one
-that XLA works on; the rest (sensors, contact forces,
-checkpoints, forward mode) is a callback through Python: `vmap` makes either one call for the whole batch. Both modes are there
-(`operations`), and forward over reverse, `jax.jvp` of `jax.grad`, for products with Hessians; gradients of gradients raise.
-`State` and `Params` are pytrees.
+that XLA works on. The others (sensors, contact forces, checkpoints, forward mode) are callbacks through Python. `vmap` makes
+either one call for the whole batch. Both modes are available, and second derivatives in every order of the modes but forward
+over forward (`operations`); third derivatives raise. `State` and `Params` are pytrees.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from ..simulate.state_functions import output_views, stored_entry_of
 from ..simulate.step_functions import no_vjp
 from . import gpu_handler, native_params, xla_handler
 from .gpu_call import call_on
+from .mesh_axes import varying_alike
 from .native_params import Sets, any_params, const_bar_place, const_places, fixed, sets_of
 from .xla_call import NativeCall, Place, kept_by_simulator
 from .xla_handler import AFTER, BEFORE
@@ -260,7 +261,8 @@ def _query_backward(
     (own, const), with_params = _given_params(call, known, wanted), "params" in wanted
     size, dtype = QUERIES[name].size(call.sim.model), operands[0].dtype
     given = [bars.get(k, jnp.zeros((*lead, *shape), dtype)) for k, shape in call.outputs.items()]
-    _, pack = jax.vjp(partial(_unpacked, call), jnp.zeros((*lead, size), dtype))
+    empty, *given = varying_alike([jnp.zeros((*lead, size), dtype), *given])
+    _, pack = jax.vjp(partial(_unpacked, call), empty)
     results = _query_vjp(call.sim, name, own, with_params)(lead, size, *operands, *pack(given), *const)
     names = [k for k, _ in _sizes(call.sim)]
     found = dict(zip(names, results, strict=False)) | ({} if extra is None else {extra: results[len(names)]})

@@ -28,6 +28,7 @@ from ..simulate import function
 from ..simulate.arrays import Axes
 from ..simulate.function import Call
 from . import native_calls
+from .mesh_axes import aval, varying_alike
 from .xla_call import collecting
 
 THIRD_ORDER = "derivatives of third order are not available: take differences of second ones"
@@ -123,6 +124,8 @@ class Operation:
     # -- the work ------------------------------------------------------------------------------------------------------
     def _lower(self, ctx: Any, *operands: Any, on_host: bool, **about: Any) -> Any:
         """Lower to native calls where there are some, which stay with the compiled program."""
+        if getattr(ctx.module_context.lowering_parameters, "for_export", False):
+            raise InputError("programs of artigrad run in the process that compiled them: export what is around its calls")
         with collecting() as used:
             found = mlir.lower_fun(partial(self._native, on_host=on_host), multiple_results=True)(
                 ctx, *operands, **about
@@ -146,7 +149,7 @@ class Operation:
 
     def _types(self, operands: Sequence[Any], about: dict[str, Any]) -> list[jax.ShapeDtypeStruct]:
         """Shapes and dtypes of the results."""
-        found = self._like(*(_aval(x) for x in operands), **about)
+        found = self._like(*(aval(x) for x in operands), **about)
         return [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in found]
 
     def _work(
@@ -167,29 +170,6 @@ class Operation:
             return [np.asarray(x, y.dtype) for x, y in zip(found, like, strict=True)]
 
         return run
-
-
-def varying_alike(operands: list[Any]) -> list[Any]:
-    """Operands that vary over the same manual axes of a mesh (`jax.shard_map`), so that cotangents of those that devices
-    share are summed over them."""
-    axes = [_varying_axes(x) for x in operands]
-    every = frozenset().union(*axes)
-    return [x if own == every else _vary(x, tuple(sorted(every - own))) for x, own in zip(operands, axes, strict=True)]
-
-
-def _aval(x: Any) -> Any:
-    """The type of an array; `jax.typeof` came with jax 0.6."""
-    return jax.typeof(x) if hasattr(jax, "typeof") else jax.core.get_aval(x)  # type: ignore[attr-defined]
-
-
-def _varying_axes(x: Any) -> frozenset[str]:
-    """The manual axes of a mesh that an array varies over, under the name of several versions of JAX."""
-    aval = _aval(x)
-    return frozenset(aval.mat.varying if hasattr(aval, "mat") else getattr(aval, "vma", ()))
-
-
-def _vary(x: Any, axes: tuple[str, ...]) -> Any:
-    return jax.lax.pcast(x, axes, to="varying") if hasattr(jax.lax, "pcast") else jax.lax.pvary(x, axes)  # type: ignore[attr-defined]
 
 
 def _result(like: Any, shape: Axes) -> Any:
