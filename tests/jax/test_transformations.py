@@ -281,7 +281,6 @@ FIRST_ONLY = "has first derivatives only: take differences of its gradient for s
 NO_GRADIENT = (
     "the Jacobians of linearize have no gradient, which would be a second derivative: take differences of them"
 )
-FORWARD_OVER = ("jacrev of jacfwd", "jacfwd of jacfwd", "jit of jvp of grad", "grad of jvp", "third order")
 
 
 def refused(name, title):
@@ -289,12 +288,10 @@ def refused(name, title):
     kind = TRANSFORMATIONS[title][0]
     if title.startswith("export"):
         return "programs of artigrad run in the process that compiled them: export what is around its calls"
-    if name == "linearize" and title in FORWARD_OVER:
+    if name in ("sensors", "checkpointed rollout", "linearize") and (kind in SECOND or title == "third order"):
         return FIRST_ONLY
-    if name == "linearize" and title not in ("jacfwd", "jit of jacfwd") and kind in (G, J, *SECOND):
+    if name == "linearize" and title not in ("jacfwd", "jit of jacfwd") and kind in (G, J):
         return NO_GRADIENT
-    if name in ("sensors", "checkpointed rollout") and (kind in SECOND or title == "third order"):
-        return FIRST_ONLY
     if title == "jacfwd of jacfwd":
         return "forward mode of forward mode is not available: take jax.jvp of jax.grad, or jacfwd of jacrev"
     if title == "third order":

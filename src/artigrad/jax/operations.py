@@ -125,7 +125,9 @@ class Operation:
     def _lower(self, ctx: Any, *operands: Any, on_host: bool, **about: Any) -> Any:
         """Lower to native calls where there are some, which stay with the compiled program."""
         if getattr(ctx.module_context.lowering_parameters, "for_export", False):
-            raise InputError("programs of artigrad run in the process that compiled them: export what is around its calls")
+            raise InputError(
+                "programs of artigrad run in the process that compiled them: export what is around its calls"
+            )
         with collecting() as used:
             found = mlir.lower_fun(partial(self._native, on_host=on_host), multiple_results=True)(
                 ctx, *operands, **about
