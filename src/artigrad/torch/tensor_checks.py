@@ -96,7 +96,7 @@ def as_tensor(x: Any) -> Tensor:
     return torch.from_numpy(x) if isinstance(x, np.ndarray) else x
 
 
-def aliases(tensors: Iterable[Tensor | None]) -> list[Tensor | None]:
+def aliases(tensors: Iterable[Tensor | None]) -> list[Any]:
     """Return the tensors as new nodes of the graph: a derivative with respect to one does not include paths through others
     that were computed from it."""
     return [None if x is None else x.view_as(x) for x in tensors]
