@@ -195,7 +195,7 @@ class Batch:
 
     def _without_lost(self, clip: float | None, u: Tensor, *state: Tensor) -> list[Tensor]:
         """Return u and the state, without derivatives of lost environments: for transformations of `torch.func` and forward
-        mode, of which the lost are found by a rollout of their own."""
+        mode, which find the lost by one more rollout."""
         if clip is not None:
             raise InputError("environments with clip= have first gradients by backward() only: leave clip out")
         fixed = [x.detach() for x in (u, *state)]
