@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+
 import artigrad
 
 ROOT = Path(artigrad.__file__).parent
@@ -185,3 +187,36 @@ def test_a_missing_framework_is_one_sentence():
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert found.returncode != 0
         assert f"not installed: pip install 'artigrad[{extra}]'" in found.stderr.strip().splitlines()[-1]
+
+
+def modules_of(call):
+    """Modules of artigrad that a call passes through, as in ARCHITECTURE.md."""
+    found = set()
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT):
+            found.add(path.relative_to(ROOT).as_posix())
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_modules_of_a_rollout_and_its_gradient_are_those_that_the_architecture_names():
+    page = (ROOT.parent.parent / "ARCHITECTURE.md").read_text()
+    section = page.partition("`sim.rollout(state, u)` once")[2].partition("CPU and GPU differ")[0]
+    forward, _, backward = section.partition("`sim.vjp(traj")
+    staged = forward.partition("The kernel itself")
+    named = [set(re.findall(r"`([a-z_/]+\.py)`", text)) for text in (staged[0], staged[0] + backward)]
+    sim = artigrad.Simulator(artigrad.robots.ball(floor=True), threads=1)
+    state, u, bar = sim.reset(), np.zeros((3, 0)), np.ones(7)
+    for _ in range(2):
+        sim.vjp(sim.rollout(state, u), q_bar=bar)
+    traj = sim.rollout(state, u)
+    passed = modules_of(lambda: sim.rollout(state, u)), modules_of(lambda: sim.vjp(traj, q_bar=bar))
+    for modules, names, most in zip(passed, named, (11, 17), strict=True):
+        assert len(modules) <= most and not modules - names, (sorted(modules), sorted(modules - names))

@@ -5,6 +5,7 @@ Errors name the argument, what is wrong, and the remedy.
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import hypot
 from typing import Any
 
@@ -386,7 +387,7 @@ class Checks:
         """Contact law."""
         return law_of(self.options)
 
-    @property
+    @cached_property
     def negligible(self) -> float:
         """Largest solver residual that gradients do not show.
 
@@ -396,13 +397,18 @@ class Checks:
         accepted = self.law.accepted(self.options.law)
         return 0.0 if accepted is None else max(accepted, NEGLIGIBLE[self.device.dtype.itemsize])
 
-    @property
+    @cached_property
     def inexact_if_unsolved(self) -> bool:
         """True if gradients are inexact where constraints were not solved.
 
         Under sweeps they are exact: their adjoint differentiates the iterations that were run.
         """
         return self.model.has_contact and not self.options.law.taped
+
+    @cached_property
+    def reports_rollouts(self) -> bool:
+        """True if rollouts can have a step that was not solved, and the law reports it in the forward pass."""
+        return bool(self.law.reported_forward and self.model.has_contact)
 
     def warn_if_unsolved(self, violation: Any) -> None:
         """Warn of a gradient through a step that was not solved; on a GPU do nothing, to avoid a wait."""
@@ -411,7 +417,7 @@ class Checks:
 
     def warn_if_rollout_unsolved(self, violation: Any) -> None:
         """Warn of a rollout with a step that was not solved, under a law that reports it in the forward pass."""
-        if self.law.reported_forward and self.model.has_contact:
+        if self.reports_rollouts:
             self._warn_unsolved(violation, "motion")
 
     def _warn_unsolved(self, violation: Any, what: str) -> None:

@@ -269,7 +269,7 @@ class Simulator(StateFunctions, Sealed):
           sensors: Read all sensors at the beginning of every step: `traj.sensors`. Their cotangents are `sensor_bars` of
             `vjp`.
         """
-        if truth("sensors", sensors):
+        if sensors is not False and truth("sensors", sensors):
             given: dict[str, Any] = {"steps": steps, "params": params, "wrench": wrench, "checkpoints": checkpoints}
             traj = self.rollout(state, u, **given, policy=policy, hold=hold)
             traj.sensors  # noqa: B018  read now, not when first used
@@ -432,7 +432,7 @@ class Simulator(StateFunctions, Sealed):
             rollout that kept every state.
         """
         checks, engine, options = self.checks, self.engine, active_options(gradient_options)
-        with_params = truth("with_params", with_params)
+        with_params = with_params is True or truth("with_params", with_params)
         checks.trajectory(traj)
         if all(bar is None for bar in (q_bar, v_bar, force_bar, act_bar, u_bar, sensor_bars)):
             raise InputError(
@@ -456,12 +456,14 @@ class Simulator(StateFunctions, Sealed):
         if options is not None:
             back = Cotangents(engine, inputs, bars, with_params, options=options, hold=traj.hold)
             back.segment(traj.every_state(), 0, traj.steps)
-            return self._gradient(traj, sensors.added_inputs(self, back.gradient(), read), back.health[:, 1])
+            found = back.gradient() if read is None else sensors.added_inputs(self, back.gradient(), read)
+            return self._gradient(traj, found, back.health[:, 1])
         plan = self._plan(traj.checkpoints, traj.steps, traj.batch)
         stretch = plan.block if plan.keeps_all else 1
         back = Cotangents(engine, inputs, bars, with_params, stretch=stretch)
         back.rollout(traj.kept, plan)
-        return self._gradient(traj, sensors.added_inputs(self, back.gradient(), read), back.health[:, 1])
+        found = back.gradient() if read is None else sensors.added_inputs(self, back.gradient(), read)
+        return self._gradient(traj, found, back.health[:, 1])
 
     def _state_bars(self, traj: Trajectory, q_bar: Any, v_bar: Any, act_bar: Any) -> list[Any]:
         """Return validated cotangents of q, v and act."""
