@@ -376,7 +376,10 @@ def device_boundary(method: Callable[Concatenate[S, P], R]) -> Callable[Concaten
         with device.working(list(_arrays((args, kwargs)))):
             out: Any = method(self, *args, **kwargs)
             if isinstance(out, Trajectory):
-                return replace(out, final=device.given(out.final), violation=device.given(out.violation))  # type: ignore[return-value]
+                copied = replace(out, final=device.given(out.final), violation=device.given(out.violation))
+                if "sensors" in out.__dict__:  # read already
+                    copied.__dict__["sensors"] = device.given(out.sensors)
+                return copied  # type: ignore[return-value]
             return device.given(out)
 
     return call

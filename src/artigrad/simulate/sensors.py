@@ -124,10 +124,8 @@ def added_bars(traj: Trajectory, found: State, given: Sequence[Any]) -> list[Any
     return out
 
 
-def added_inputs(sim: Simulator, back: StepsGradient, read: StepsGradient | None) -> StepsGradient:
+def added_inputs(sim: Simulator, back: StepsGradient, read: StepsGradient) -> StepsGradient:
     """Return the gradient of a rollout plus the direct gradient of readings with respect to controls and parameters."""
-    if read is None:
-        return back
     both = sim.engine.device.zeros((2, *read.u.shape))
     both[0], both[1] = back.u, read.u
     params = None if back.params is None else Params(sim.model, back.params.flat + read.params.flat)  # type: ignore[union-attr]
@@ -188,7 +186,7 @@ def sensor_query(sim: Simulator, state: State, u: Any, params: Params | None, ti
 
 def _add_time(sim: Simulator, x: Any, time: Any) -> None:
     """Write the time of each state into x."""
-    if isinstance(time, float) and time == 0.0:
+    if (isinstance(time, float) and time == 0.0) or not any(KINDS[s.kind].timed for s in sim.model.sensors):
         return
     clock = sim.checks.host_array("time", [time] if np.isscalar(time) else time)
     if clock.shape not in ((1,), (len(x),)):

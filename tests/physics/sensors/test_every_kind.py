@@ -102,6 +102,23 @@ def test_on_a_gpu_gradients_of_readings_pass_the_host_for_parameters_alone(downl
     np.testing.assert_allclose(grad.params.flat, wanted.params.flat, rtol=1e-10, atol=1e-10)
 
 
+def test_on_a_gpu_a_step_and_a_rollout_with_sensors_pass_the_host_nowhere(downloads, gpu, monkeypatch):  # noqa: F811
+    """No array is copied in either direction, and readings are those of the CPU."""
+    model, rng, upload = ag.load(FEW), np.random.default_rng(4), gpu.upload
+    monkeypatch.setattr(gpu, "upload", lambda to, host, *rest: (downloads.append(host.size), upload(to, host, *rest)))
+    cpu, there = ag.Simulator(model), ag.Simulator(model, device="cuda")
+    state, u = ag.State(rng.normal(size=(2, model.nq)), rng.normal(size=(2, model.nv))), np.zeros((2, 4, model.nu))
+    here, u_here = ag.State(*_on(there, *state[:2])), _on(there, u)[0]
+    for _ in range(2):  # constants and integers of kernels are copied once
+        downloads.clear()
+        there.sensors(there.step(here))
+        traj = there.rollout(here, u_here, sensors=True)
+        found = traj.sensors
+    assert downloads == []
+    for name, y in cpu.rollout(state, u, sensors=True).sensors.items():
+        np.testing.assert_allclose(found[name].numpy(), y, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
 def test_sensors_of_a_rollout_and_their_gradients():
     """Readings of every step are those of its state.
 

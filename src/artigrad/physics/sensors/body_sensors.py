@@ -108,5 +108,5 @@ BODY_SENSORS: dict[str, SensorKind] = {
     "subtreeangmom": _of_subtree(_ANGULAR_MOMENTUM),
     "e_potential": _energy(POTENTIAL),
     "e_kinetic": _energy(KINETIC),
-    "clock": SensorKind("model", Reading(lambda c, n: put(c, n, c.time), lambda c, n: None)),
+    "clock": SensorKind("model", Reading(lambda c, n: put(c, n, c.time), lambda c, n: None), timed=True),
 }

@@ -95,6 +95,7 @@ class SensorKind(NamedTuple):
         size: Number of its readings.
         cut: How a cutoff bounds it: "both" sides, "above", or "" for directions and contacts, which have none.
         acceleration_data: Reads accelerations, contacts or forces of constraints.
+        timed: Reads the time.
         actuator_outputs: Reads tendons or actuators.
         place: Integers of a sensor, at most PLACES.
         lists: Lists of entries of a sensor, at most LISTS, each entry at most WIDTH integers.
@@ -105,6 +106,7 @@ class SensorKind(NamedTuple):
     size: Callable[[Sensor], int] = lambda s: 1
     cut: str = "both"
     acceleration_data: bool = False
+    timed: bool = False
     actuator_outputs: Callable[[Model], bool] = lambda m: False
     place: Callable[[Model, Sensor], Entry] = lambda m, s: (s.on,)
     lists: Callable[[Model, Sensor], Sequence[Sequence[Entry]]] = lambda m, s: ()
