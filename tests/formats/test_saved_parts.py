@@ -178,3 +178,16 @@ def test_an_equality_within_one_body_is_noted():
     </worldbody><equality><connect name="held" body1="a" body2="b" anchor=".3 0 0"/></equality></mujoco>"""
     model = ag.edit(ag.load(text)).build()
     assert [(note.what, note.where) for note in model.notes] == [("equality within one rigid body", ("held",))]
+
+
+def test_tendons_inside_shapes_are_saved_again(tmp_path):
+    """MuJoCo finds their inverse weights by iteration."""
+    b = builder()
+    for name, place in (("low", (0.1, 0.02, -0.3)), ("around", (0, 0.01, 0)), ("side", (0.01, 0.02, 0.01))):
+        b.add_site(name, "world", position=place, rotation=(1, 0.2, 0.1, 0.3))
+    b.add_site("tip", "a", position=(0.12, 0.03, 0.25))
+    b.add_spatial_tendon("line", ["low", ("cylinder", "around", 0.07, "side"), "tip"], limit=(0, 0.1))
+    model = b.build()
+    once, _ = back(model, tmp_path)
+    twice, _ = back(once, tmp_path)
+    np.testing.assert_allclose(twice.params.tendon_invweight0, model.params.tendon_invweight0, rtol=1e-6)
