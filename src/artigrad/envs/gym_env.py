@@ -110,6 +110,8 @@ def to_actions(batch: Batch, actions: np.ndarray, shape: tuple[int, ...]) -> tor
 
 def reject_options(options: dict[str, Any] | None, *known: str) -> None:
     """Refuse options of a reset that would have no effect."""
+    if options is not None and not isinstance(options, dict):
+        raise InputError(f"options of reset() are a dict, not {type(options).__name__}")
     for name in options or {}:
         if name not in known:
             raise InputError(f"options of reset() are {', '.join(known) or 'none'}; not '{name}'")

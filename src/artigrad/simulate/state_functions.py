@@ -350,7 +350,10 @@ class StateFunctions:
         call, rows, lead = self._given(function, state, x, params)
         count = len(rows["q"])
         only = "the " + function.name.replace("_", " ") if len(bars) == 1 else ""
-        flat = {k: self._array(f"the cotangent of {only or k}", bars[k], lead + n) for k, n in call.outputs.items()}
+        flat = {
+            k: self._array(f"bar (cotangent of {only})" if only else f"the cotangent of {k}", bars[k], lead + n)
+            for k, n in call.outputs.items()
+        }
         bar_rows = {k: None if y is None else y.reshape(count, *y.shape[len(lead) :]) for k, y in flat.items()}
         found = call.function.vjp(call, rows, bar_rows, truth("with_params", with_params))
         params_bar = found.pop("params")
