@@ -37,3 +37,16 @@ def test_notebook(path):
 def test_they_are_there():
     assert NOTEBOOKS
     assert len(EXAMPLES) >= 3
+
+
+def test_an_example_whose_assertion_fails_is_seen(tmp_path):
+    example = tmp_path / "example.py"
+    example.write_text("x = 1\nassert x == 2\n")
+    with pytest.raises(AssertionError):
+        test_example(example)
+    notebook = json.loads(NOTEBOOKS[0].read_text())
+    (first, *_) = (cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+    notebook["cells"] = [first | {"source": ["assert 1 == 2\n"]}]
+    (tmp_path / "notebook.ipynb").write_text(json.dumps(notebook))
+    with pytest.raises(AssertionError):
+        test_notebook(tmp_path / "notebook.ipynb")

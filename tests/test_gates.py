@@ -84,3 +84,40 @@ def test_ci_runs_the_test_command_and_stops_at_the_first_failure():
     assert "set -euo pipefail" in script and re.search(r"^make test$", script, re.MULTILINE)
     prerequisites = re.search(r"^test:(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
     assert {"lint", "docs", "browser"} <= set(prerequisites)
+
+
+STUB = """#!/bin/sh
+echo "${0##*/} $*" >> commands.log
+case "$*" in "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;; esac
+case "${0##*/} $*" in *"$FAIL"*) exit 1 ;; esac
+"""
+COMMANDS = ("pip install", "ruff check", "ruff format", "mypy", "mkdocs build", "first_hour.py", "pytest")
+
+
+def make_test(folder, failing):
+    """Run `make test` with tools that do nothing, one of which fails; return its exit status and the commands it ran."""
+    for name in (".venv/bin/python", "bin/python", "bin/ruff", "bin/mypy", "bin/mkdocs", "bin/chromium"):
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(STUB)
+        file.chmod(0o755)
+    (folder / "tests").mkdir()
+    for name in ("Makefile", "pyproject.toml", "tests/lowest.txt"):
+        (folder / name).write_text((ROOT / name).read_text())
+    kept = {k: x for k, x in os.environ.items() if not k.startswith("MAKE")}
+    env = kept | {"FAIL": failing, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(["make", "test", "BIN=bin"], cwd=folder, env=env, capture_output=True, text=True)
+    return done.returncode, (folder / "commands.log").read_text()
+
+
+def test_make_test_runs_every_gate(tmp_path):
+    status, ran = make_test(tmp_path, "nothing fails")
+    assert status == 0
+    assert all(command in ran for command in COMMANDS), ran
+
+
+@pytest.mark.parametrize("gate", COMMANDS)
+def test_make_test_stops_at_a_gate_that_fails(tmp_path, gate):
+    status, ran = make_test(tmp_path, gate)
+    assert status != 0
+    assert gate in ran and ran.rstrip().splitlines()[-1].count(gate) == 1, ran

@@ -89,8 +89,22 @@ def test_installed_package_is_complete(built, kind, tmp_path):
             archive.extractall(tmp_path, filter="data")
         (inner,) = tmp_path.iterdir()
         where = inner / "src"
+    done = use(where, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def use(where, folder):
+    """Run what a user does first, with the package in `where` and without extras."""
     paths = [str(where), *(p for p in sys.path if "site-packages" in p)]
     readme = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     code = f"import sys; sys.path[:0] = {paths!r}\n" + USE.format(folder=str(where), extras=EXTRAS, readme=readme)
-    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    return subprocess.run([sys.executable, "-S", "-c", code], cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("missing", ["view/player.js", "physics/step.py"])
+def test_a_wheel_without_a_file_is_seen(built, missing, tmp_path):
+    (file,) = built.glob("*.whl")
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "artigrad" / missing).unlink()
+    assert use(tmp_path, tmp_path).returncode != 0

@@ -59,6 +59,12 @@ def test_saved_page_plays_from_disk(page, saved):
     assert all(r.startswith(("file:", "data:", "blob:")) for r in page.requests)
 
 
+def test_an_error_in_a_page_is_noticed(page, saved):
+    saved.write_text(saved.read_text().replace("</body>", "<script>nonsense()</script></body>"))
+    page.tab.goto(saved.as_uri())
+    page.wait_until(lambda: page.complaints, "the error is reported")
+
+
 def test_saved_page_turns_moves_and_zooms(page, saved):
     page.tab.goto(saved.as_uri())
     page.wait_until(lambda: dark(page.pixels()) > 100, "the robot is drawn")
