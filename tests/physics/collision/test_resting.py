@@ -204,3 +204,18 @@ def test_a_capsule_level_across_a_cylinder_has_the_gradient_of_one_side_and_no_m
     assert gradient.health.switch_margin < 1e-9
     tilts = np.array([1e-5, 1e-4, 1e-3])
     assert errors(sim, tilted(sim.model, rest.q, tilts), np.tile(rest.v, (3, 1))).max() < 1e-6
+
+
+@pytest.mark.parametrize("geom", ['size=".05"', 'type="ellipsoid" size=".05 .04 .05"', 'type="capsule" size=".05 .02"'])
+@pytest.mark.parametrize("at", ["0 0", ".05 .013"], ids=["diagonal", "side"])
+def test_borders_of_triangles_of_a_level_field_change_no_gradient(at, geom):
+    heights = " ".join(["0.5"] * 36)
+    top = 0.17 if "capsule" in geom else 0.15
+    sim = ag.Simulator(
+        ag.load(f"""<mujoco><option timestep=".002"/><asset><hfield name="f" nrow="6" ncol="6" size=".25 .25 .1 .05"
+        elevation="{heights}"/></asset><worldbody><geom type="hfield" hfield="f"/><body pos="{at} {top - 5e-5}"><freejoint/>
+        <geom {geom} mass="1"/></body></worldbody></mujoco>"""),
+        threads=1,
+    )
+    q = np.tile(sim.reset().q, (2, 1))
+    assert errors(sim, q, np.array([np.zeros(6), np.arange(6) * 1e-3])).max() < 1e-6

@@ -4,7 +4,9 @@
 Heights are given at the corners of cells. A cell is two triangles that share the diagonal from its first corner; a
 prism extends from a triangle down to the base. A pair has a window of as many cells as the solid can cover
 (`model/height_fields.py`); its position differs between SIMD lanes, so heights are gathered. Prisms outside the solid's
-bounding box are skipped. Two adjacent prisms may both touch, each with its own normal, as in MuJoCo.
+bounding box are skipped. Two adjacent prisms may both touch, each with its own normal, as in MuJoCo. At a point of a level
+part of the field that is exactly on the border of several triangles, their features are decided together, as after one
+small displacement of the solid: one touches with its face, the others with edges or a vertex.
 """
 
 from __future__ import annotations
@@ -16,16 +18,23 @@ from ....compiler import Layout, Reals, Row, floor, maximum, minimum, select, sq
 from ....model.model import POINTS
 from ...spatial import Vec3, cross, dot
 from ..contact_geometry import FAR, ZERO, ContactGeometry, PairBars, Pose, least_of
+from .contact_polygon import flat2
 from .contact_record import CornerBars, Slots
 from .convex import find_contact, put_witness, witness_corner_bars, witness_vjp
 from .feature_margin import witness_margin
 from .hull_tables import Corner
 from .solids import Solid
+from .witness import Facet
 
 # First cell of the window, and the solid's bounding box: x and y in cells, z in m, in the frame of the field.
 WINDOW = Layout(row=float, col=float, low=Vec3, high=Vec3)
 BASE = {"f64": 1e-9, "f32": 1e-5}  # m, distance within which a vertex is one of the base
 FLAT = 1e-24  # m^2, squared length below which a direction is undefined
+ASIDE = {"f64": 1e-9, "f32": 1e-6}  # m, displacement that decides between triangles
+LEVEL = {
+    "f64": 1e-9,
+    "f32": 1e-5,
+}  # angle between the normal of a contact and that of a triangle below which they are one
 
 
 class Prism(NamedTuple):
@@ -172,8 +181,42 @@ def _collide(
             wanted = by_axes, maximum(near + solid.radius, 0.0)
             fa, fb, n, touch = find_contact(one, other, axis if isinstance(A, Grid) else -axis, wanted)
             for _ in when_any(touch):
-                put_witness(row, one, other, fa, fb, n)
+                first = _on_top(prism, fa, top, n, fb) if isinstance(A, Grid) else fa
+                second = fb if isinstance(A, Grid) else _on_top(prism, fb, top, -n, fa)
+                put_witness(row, one, other, first, second, n)
                 row.phi = select(touch, row.phi, FAR)
+
+
+def _on_top(prism: Solid, f: Facet, top: tuple[Vec3, ...], out: Vec3, other: Facet) -> Facet:
+    """Feature of the upper triangle of a prism that is nearest after a small displacement, if a point touches its plane.
+
+    Args:
+        prism: Prism.
+        f: Touching feature.
+        top: Upper triangle.
+        out: Contact normal out of the prism, common axes.
+        other: Touching feature of the other solid.
+    """
+    up, kind = _up(top), target().dtype
+    apart, aside = prism.X.R.T @ out - up / sqrt(dot(up, up)), ASIDE[kind]
+    level = (dot(apart, apart) < LEVEL[kind] * LEVEL[kind]) & (other.k < 0.5)
+    x, y = f.at.x + 0.85 * aside, f.at.y + 0.53 * aside
+    p, q, s = top
+    inside, edge, corner, least, found = level, f, f, 1e30 + 0.0 * x, 0.0 * x
+    for a, b, c in ((p, q, s), (q, s, p), (s, p, q)):
+        way = ((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x)) > 0.0
+        side = (b.x - a.x) * (y - a.y) - (b.y - a.y) * (x - a.x)
+        beyond = select(way, side, -side) < 0.0
+        share = ((x - a.x) * (b.x - a.x) + (y - a.y) * (b.y - a.y)) / maximum(flat2(b - a), FLAT)
+        inside = inside & (select(beyond, 1.0, 0.0) < 0.5)
+        on_edge = beyond & (share > 0.0) & (share < 1.0)
+        edge = select(on_edge, Facet(f.at, a, b, b, 1.0, 0.0, ZERO), edge)
+        far = (x - a.x) * (x - a.x) + (y - a.y) * (y - a.y)
+        corner = select(far < least, Facet(f.at, a, a, a, 0.0, 0.0, ZERO), corner)
+        least = minimum(least, far)
+        found = maximum(found, select(on_edge, 1.0, 0.0))
+    border = select(found > 0.5, edge, corner)
+    return select(level, select(inside, Facet(f.at, p, q, s, 2.0, 0.0, ZERO), border), f)
 
 
 def _up(top: tuple[Vec3, ...]) -> Vec3:
