@@ -4,7 +4,7 @@ Names make a case valid after parts of it are removed.
 """
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,12 +22,20 @@ class Call(NamedTuple):
 
     @property
     def names(self):
-        """Return the names of bodies, joints, shapes and actuators in it."""
-        return {x for x in (*self.args, *self.options.values()) if isinstance(x, str)}
+        """Return the names of bodies, joints, shapes, sites, tendons and actuators in it."""
+        return set(_names((*self.args, *self.options.values())))
 
     def __str__(self):
         given = [plain(x) for x in self.args] + [f"{k}={plain(x)}" for k, x in self.options.items()]
         return f"b.add_{self.method}({', '.join(given)})"
+
+
+def _names(x):
+    for each in x:
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, list | tuple):
+            yield from _names(each)
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,7 @@ class Case:
         u: Of each actuator, (steps,).
         options: Of the Simulator.
         seed: Of cotangents and of other batch elements.
+        act: Of each actuator with an activation.
     """
 
     calls: tuple[Call, ...]
@@ -48,6 +57,7 @@ class Case:
     u: dict[str, Any]
     steps: int
     seed: int
+    act: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def model(self):
@@ -70,7 +80,8 @@ class Case:
     def state_of(self, model):
         """Return the state in the order of a model, which may have the same joints in another order."""
         moving = [name for i, name in enumerate(model.joints) if model.joint_kind(i).nv]
-        return ag.State(*(np.concatenate([np.zeros(0)] + [x[name] for name in moving]) for x in (self.q, self.v)))
+        act = np.array([self.act[model.actuators[a.actuator]] for a in model.activations])
+        return ag.State(*(np.concatenate([np.zeros(0)] + [x[name] for name in moving]) for x in (self.q, self.v)), act)
 
     @cached_property
     def controls(self):
@@ -93,16 +104,18 @@ class Case:
                 'b = ag.ModelBuilder("fuzz")',
                 *map(str, self.calls),
                 f"sim = ag.Simulator(b.build(), {options})",
-                f"state = ag.State({plain(self.state.q)}, {plain(self.state.v)})",
+                f"state = ag.State({', '.join(map(plain, self.state))})",
                 f"u = {plain(self.controls)}",
             ]
         )
 
 
 def plain(x):
-    """Return Python text, arrays as tuples."""
+    """Return Python text, arrays as lists."""
     if isinstance(x, np.ndarray):
         x = x.tolist()
-    if isinstance(x, list | tuple):
+    if isinstance(x, tuple):
+        return f"({', '.join(map(plain, x))},)"
+    if isinstance(x, list):
         return f"[{', '.join(map(plain, x))}]"
     return repr(x)

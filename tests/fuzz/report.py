@@ -16,11 +16,11 @@ from .checks import CHECKS
 HEAD = """# What random models found
 
 `python -m tests.fuzz --minutes N --out docs/results/fuzz.md` draws random models (all joints, shapes, constraint
-rows, actuators and tendons), states and options. It compares gradients with central differences in every input, one
-step with MuJoCo's, energies before and after, results of a robot alone, in a batch and with every checkpoint policy
-(bitwise), and compiled code with NumPy. A failure is reduced to a few lines of code, which would follow the table.
-The column "not applicable" counts the models to which a check does not apply, the last column the most frequent
-reason.
+rows, actuators and tendons), states (random, settled, with stacks in exact alignment) and options. It compares
+gradients with central differences in every input, one step with MuJoCo's, energies before and after, results of a
+robot alone, in a batch and with every checkpoint policy (bitwise), and compiled code with NumPy. A failure is reduced
+to a few lines of code, which would follow the table. The column "not applicable" counts the models to which a check
+does not apply, the last column the most frequent reason.
 """
 
 

@@ -6,6 +6,8 @@ import numpy as np
 
 from .case import Call
 
+NEEDED = ("body", "site", "spatial_tendon")  # what other calls name
+
 
 def shrink(case, check, seconds=60.0):
     """Return the smallest case found in the given time for which the sentence of `check(case)` begins with the same word."""
@@ -57,12 +59,12 @@ def _smaller(case):
 
 
 def _without(calls, k):
-    """Return the case without call k and calls that need its body."""
-    gone = {calls[k].args[0]} if calls[k].method == "body" else set()
+    """Return the case without call k and calls that need it."""
+    gone = {calls[k].args[0]} if calls[k].method in NEEDED else set()
     out = []
     for j, call in enumerate(calls):
         if j == k or call.names & gone:
-            gone |= {call.args[0]} if call.method == "body" else set()
+            gone |= {call.args[0]} if call.method in NEEDED else set()
         else:
             out.append(call)
     return tuple(out)

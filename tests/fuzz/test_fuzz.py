@@ -1,12 +1,13 @@
 """Small fuzzer runs with fixed seeds; and the fuzzer itself, which must find and shrink faults."""
 
+import mujoco
 import numpy as np
 import pytest
 
 import artigrad as ag
 
 from . import draw
-from .checks import gradients
+from .checks import _saved, gradients
 from .report import report
 from .run import outcome, run
 from .shrink import shrink
@@ -30,6 +31,33 @@ def test_random_models(checks, seed, cases):
 
 def some_case(kinds=frozenset({"floor"}), seed=3):
     return draw.case(np.random.default_rng(seed), draw.Theme({"law": "soft", "dt": 1e-3}, kinds, True))
+
+
+def test_rare_parts_and_states_are_drawn():
+    """Side sites, servos of rotations, a contact that nothing moves, and solids on each other at the first step."""
+    kinds = frozenset({"floor", "each other", "tendon", "servo", "idle", "solid"})
+    drawings = [
+        draw._Drawing(np.random.default_rng(k), draw.Theme({"law": ag.SoftOptions()}, kinds, True)) for k in range(8)
+    ]
+    assert {drawing.state for drawing in drawings} == {"moving", "settled", "aligned"}
+    for drawing in drawings:
+        drawing.parts()
+        case = drawing.finished()
+        names = {call.args[0] for call in case.calls if call.args}
+        assert {"t0 outside", "t0 inside", "gimbal rate", "site servo", draw.IDLE} <= names
+        assert len(case.state.act) == case.model.na >= 2
+        pairs = {frozenset(x.split(":")[0] for x in pair) for pair in touching(case)}
+        assert frozenset({"world", draw.IDLE}) in pairs
+        assert (frozenset({"world", f"{draw.ALIGNED}0"}) in pairs) == (drawing.state == "aligned")
+
+
+def touching(case):
+    """Pairs of shapes that overlap, by MuJoCo."""
+    loaded, m = _saved(case)
+    d = mujoco.MjData(m)
+    d.qpos[:] = case.state_of(loaded.model).q
+    mujoco.mj_forward(m, d)
+    return [[m.geom(g).name for g in contact.geom] for contact in d.contact]
 
 
 def test_a_wrong_gradient_is_found(monkeypatch):

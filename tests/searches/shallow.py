@@ -10,8 +10,8 @@ from .slopes import count_places, verdicts
 
 SUMMARY = (
     "Every two solids 1e-5 to 1e-3 m deep in each other, in random placements and with edges, rims and ends 1e-6 to 1e-2 m "
-    "beside each other at tilts of 1e-6 to 1e-2 rad, moving: the gradient of a step against differences, to 1e-6 wherever those "
-    "of both sides agree."
+    "beside each other at tilts of 1e-6 to 1e-2 rad, moving: the gradient of a step against differences, to 1e-6 "
+    "wherever those of both sides agree."
 )
 COUNT, SAMPLE = 50_000, 80
 BLOCK = 80  # placements of one pair
