@@ -942,7 +942,10 @@ def viewers():
     traj = swing().rollout(swing().reset(), steps=3)
     port = {"port": ("a port",)}
     yield "view", Call(stopped(ag.view), {"model": swing().model, "port": None}, port | {"model": ("Model",)})
-    yield "play", Call(stopped(ag.play), {"robot": swing(), "port": None}, port | {"robot": ("Simulator", "Model")})
+    yield (
+        "interact",
+        Call(stopped(ag.interact), {"robot": swing(), "port": None}, port | {"robot": ("Simulator", "Model")}),
+    )
     yield "show", Call(stopped(traj.show), {"port": None}, port)
 
 

@@ -30,9 +30,9 @@ from .simulate.gradcheck import gradcheck
 from .simulate.policy_loop import Network
 from .simulate.results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .simulate.simulator import Simulator
-from .view import play, view
+from .view import interact, view
 
-__getattr__ = module_getattr(__name__, {"move": "integrate"})
+__getattr__ = module_getattr(__name__, {"move": "integrate", "play": "interact"})
 
 __all__ = [
     "Binomial",
@@ -72,8 +72,8 @@ __all__ = [
     "fit",
     "gradcheck",
     "integrate",
+    "interact",
     "load",
-    "play",
     "robots",
     "save",
     "scene",

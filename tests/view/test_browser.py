@@ -149,7 +149,7 @@ def test_model_is_posed(page):
 def test_physics_as_it_happens(page):
     """Play, pause, step, slider, reset, and a pull with the mouse."""
     sim = ag.Simulator(ag.robots.pendulum(2, damping=0.5), dt=2e-3)
-    viewer = ag.play(sim, block=False)
+    viewer = ag.interact(sim, block=False)
     live = viewer.live
     try:
         page.tab.goto(viewer.url)
@@ -191,7 +191,7 @@ def test_physics_as_it_happens(page):
 
 def test_visual_options_are_shown(page):
     model = ag.robots.laikago(links=True)
-    viewer = ag.play(ag.Simulator(model, dt=2e-3), block=False)
+    viewer = ag.interact(ag.Simulator(model, dt=2e-3), block=False)
     try:
         page.tab.goto(viewer.url)
         page.wait_until(lambda: (np.ptp(page.pixels(), axis=2) > 60).sum() > 20, "its blue legs are drawn")

@@ -44,7 +44,7 @@ def test_a_control_keeps_values_of_its_kind():
 
 @pytest.fixture
 def viewer():
-    viewer = ag.play(ag.Simulator(ag.robots.pendulum(2)), block=False)
+    viewer = ag.interact(ag.Simulator(ag.robots.pendulum(2)), block=False)
     yield viewer
     viewer.stop()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..deprecation import module_getattr
 from ..errors import InputError
 from ..files import as_path, replacing, to_write
 from ..model.model import Model
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..simulate.results import Trajectory
     from .browser import Viewer
 
+__getattr__ = module_getattr(__name__, {"play": "interact"})
 FPS = {".html": 60.0, ".gif": 25.0, ".mp4": 30.0}  # default frame rate by file type
 
 
@@ -43,7 +45,7 @@ def view(model: Model, *, port: int | None = None, block: bool = True) -> Viewer
     return viewer.run(block)
 
 
-def play(robot: Model | Simulator, *, port: int | None = None, block: bool = True) -> Viewer:
+def interact(robot: Model | Simulator, *, port: int | None = None, block: bool = True) -> Viewer:
     """Simulate a robot live in the browser: play, pause, step, speed, sliders for its controls, reset to a keyframe; the mouse
     pulls bodies by a spring.
 
@@ -56,10 +58,10 @@ def play(robot: Model | Simulator, *, port: int | None = None, block: bool = Tru
     from .live import Live
 
     if not isinstance(robot, Model | Simulator):
-        raise InputError(f"play takes a Simulator or a Model, not {type(robot).__name__}")
+        raise InputError(f"interact takes a Simulator or a Model, not {type(robot).__name__}")
     sim = Simulator(robot) if isinstance(robot, Model) else robot
     if sim.device != "cpu":
-        raise InputError("play steps one robot on the CPU: make a Simulator(model)")
+        raise InputError("interact steps one robot on the CPU: make a Simulator(model)")
     viewer = Viewer(sim.model.name, port)
     with viewer.stopped_on_error():
         viewer.live = Live(viewer, sim)
