@@ -244,3 +244,11 @@ def test_changelog_lists_renamed_names():
     for kind in classes:
         for old, new in kind._renamed.items():
             assert f"`{old}`" in text and f"`{new}`" in text, (kind, old, new)
+
+
+def test_live_physics_keeps_its_old_name():
+    with pytest.warns(DeprecationWarning, match=r"artigrad\.play is deprecated .* use artigrad\.interact"):
+        assert artigrad.play is artigrad.interact
+    with pytest.warns(DeprecationWarning, match=r"use artigrad\.view\.interact"):
+        from artigrad.view import play
+    assert play is artigrad.interact

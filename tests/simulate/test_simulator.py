@@ -138,3 +138,19 @@ def test_mj_inverse_by_the_mass_matrix_and_accelerations():
     mujoco.mj_inverse(m, d)
     found = sim.mass_matrix(state) @ (a - sim.forward_dynamics(state))
     np.testing.assert_allclose(found, d.qfrc_inverse, atol=1e-10)
+
+
+@pytest.mark.parametrize("law", ["soft", "hard"])
+def test_contacts_of_a_state_are_those_of_a_rollout_of_one_step(law):
+    sim, rng = ag.Simulator(ag.robots.ball(floor=True), threads=1, law=law), np.random.default_rng(0)
+    start = sim.reset(batch=2)
+    state = start._replace(q=start.q - 1e-3 * (np.arange(7) == 2))
+    u, wrench = np.zeros((2, 0)), 0.1 * rng.normal(size=(2, 1, 6))
+    wanted = sim.contacts(sim.rollout(state, u[:, None], wrench=wrench[:, None]))
+    assert (wanted.force[..., 2] > 0).all()
+    for one, every in zip(sim.contacts(state, u, wrench=wrench), wanted, strict=True):
+        np.testing.assert_array_equal(one, every[:, 0])
+    alone = sim.contacts(state.map(lambda x: x[1]), wrench=wrench[1])
+    np.testing.assert_array_equal(alone.force, wanted.force[1, 0])
+    with pytest.raises(ag.InputError, match="under its own u, params and wrench"):
+        sim.contacts(sim.rollout(state, steps=1), u)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arguments import shown, truth
 from ..compiler import Cuda, widest
-from ..deprecation import keyword_arguments, moved_arguments, renamed
+from ..deprecation import keyword_arguments, moved_arguments, renamed, renamed_arguments
 from ..errors import InputError, is_whole
 from ..files import as_path
 from ..kernels.devices import Device, Gpu, Host, Real
@@ -385,13 +385,36 @@ class Simulator(StateFunctions, Sealed):
         """
         return parameter_kinks(self.model, self.options, self.params if params is None else params)
 
+    @renamed_arguments(traj="state")
     @device_boundary
-    def contacts(self, traj: Trajectory) -> Contacts:
-        """Return forces, positions and distances of all candidate contact points in every step of a rollout.
+    def contacts(
+        self, state: State | Trajectory, u: Any = None, *, params: Params | None = None, wrench: Any = None
+    ) -> Contacts:
+        """Return forces, positions and distances of all candidate contact points in a step, or in every step of a rollout.
 
         Args:
-          traj: A rollout that kept its states.
+          state: State at the beginning of the step, or a rollout that kept its states.
+          u: Controls (nu,) or (B, nu) of the step; None: zero.
+          params: One set, or one per batch element.
+          wrench: External wrenches (nb, 6) or (B, nb, 6).
+
+        Returns:
+          Contacts with a row for each of `contact_names`, (points, n); of batches (B, points, n); of rollouts with an axis of
+          steps before the points.
         """
+        if not isinstance(state, Trajectory):
+            given = {}
+            for name, x in (("u", u), ("wrench", wrench)):
+                if x is not None:
+                    x = self.checks.array(name, x)
+                    own = 1 if name == "u" else 2
+                    given[name] = x.reshape(*x.shape[:-own], 1, *x.shape[-own:])
+            traj = self.rollout(state, **given, steps=1 if u is None else None, params=params)
+            found = self.contacts(traj)
+            return Contacts(*(x[:, 0] if traj.batched else x[0] for x in found))
+        if u is not None or params is not None or wrench is not None:
+            raise InputError("contacts of a rollout are those under its own u, params and wrench: leave them out")
+        traj = state
         self.checks.trajectory(traj)
         if not self.contact_names:
             raise InputError(f"'{self.model.name}' has no shapes that may touch")
