@@ -155,7 +155,8 @@ class _Differences:
 def mujoco_step(case):
     """Compare one step of the saved model in MuJoCo with one of the loaded model.
 
-    A file has joints in the order of its tree. MuJoCo steps without contacts that no joint can move, whose rounding it multiplies by a stiffness of 1e15.
+    A file has joints in the order of its tree. MuJoCo steps without contacts that no joint can move, because it multiplies their
+    rounding by a stiffness of 1e15.
     """
     sim, u = case.sim, case.controls[:1]
     if sim.options.law.name != "soft" or sim.options.integrator not in INTEGRATORS:
