@@ -25,6 +25,7 @@ from .hard import contact_problem, implicit, limitations, reverse, solver
 from .hard.gather import gather
 from .hard.kinds import report_rows
 from .hard.margin import margin
+from .hard.restitution import bound_energy
 from .hard.rows import apply_impulses, delassus, rows
 from .soft import adjoint, contact_rows, noslip_adjoint, soft_problem
 from .soft.adhesion import apply_adhesion
@@ -228,7 +229,7 @@ def find_impulses(s: Step, tape: bool = False) -> None:
     delassus(s)
     tolerance = problem.options.tolerance
     if options.solver == "hybrid":
-        solver.hybrid(problem, tolerance)
+        solver.hybrid(problem, tolerance, bound_energy)
     else:
         solver.gauss_seidel(problem, options.sweeps, tolerance, tape, factored=options.gradient == "implicit")
 

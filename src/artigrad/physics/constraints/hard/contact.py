@@ -165,15 +165,16 @@ def bars(s: Step, c: Any) -> None:
     # target velocity: position correction, or restitution
     rest, slope = rest_velocity(s, row.phi)
     g = approach(s, c)
-    bounce = select(bounces(s, row.phi, row.e, g, rest), 1.0, 0.0)
+    bounce = select(bounces(s, row.phi, row.e, g, rest), row.share, 0.0)
+    work_bar = lam * (-0.5 / s.dt * row.eta)  # of the work of impulses
     phi_bar, e_bar = nu.x * slope * (1.0 - bounce), -(nu.x * g * bounce)
 
     frame_bar, p_b_bar, p_a_bar = Mat3.zero(), Vec3.zero(), Vec3.zero()
     zeta_a, zeta_b = Force.zero(), Force.zero()
     for field, of_x, k in (
         ("y", "F", lam * (-1.0 / s.dt)),
-        ("w", "w_bar", -nu),
-        ("v", "v_bar", Vec3(-(row.e * nu.x * bounce), 0.0, 0.0)),
+        ("w", "w_bar", work_bar - nu),
+        ("v", "v_bar", work_bar - Vec3(row.e * nu.x * bounce, 0.0, 0.0)),
     ):
         table, force = s.field if field == "w" else s.link, world_force(R, k)
         A, B = table[i], table[j]
@@ -191,6 +192,7 @@ def bars(s: Step, c: Any) -> None:
     s.field[i].zeta += zeta_a
     A, B = s.link[i], s.link[j]
     rho = along_rows(R, (point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / s.dt))  # J y + lam_bar
+    rho = rho - row.change * (row.eta / s.dt)
     if problem.force_bar is not None:
         f_bar = force_bar(s, c) * (1.0 / s.dt)
         rho = rho + along_rows(R, f_bar)

@@ -17,6 +17,7 @@ from ..paths import seen_by
 from . import solver
 from .contact import along_rows
 from .kinds import of_kind
+from .restitution import bound_multipliers, mean_velocity, with_bound
 from .rows import apply_impulses, scale_free_motion, softness_bars
 
 
@@ -34,10 +35,14 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
         row.nu = friction.extend_transposed(row, seen).map(lambda x, active: x * active, row.active)
     for n in loop(problem.islands[0]):
         solver.solve_transposed(problem, problem.island[n], problem.island[n + 1])
+    bound_multipliers(problem)
     for c in loop(problem.count):
         row = problem.row[c]
         row.nu = friction.restrict_transposed(row, row.nu)
-    apply_impulses(s, "nu", -1.0)
+        row.drift = with_bound(row)
+    for c in loop(problem.count):
+        problem.row[c].change = mean_velocity(problem, c, problem.end(c))
+    apply_impulses(s, "drift", -1.0)
     articulated.solve_outward(s, s.ws.mu)
 
 

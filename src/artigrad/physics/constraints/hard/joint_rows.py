@@ -75,8 +75,9 @@ def bars(s: Step, c: Any) -> None:
     row = problem.row[c]
     k, sign, nu = s.model.link_v[problem.link_b[c]], row.R.xx, row.nu * (1.0 / s.dt)
     _, slope = rest_velocity(s, row.phi)
-    s.bars.v[k] = s.bars.v[k] - (sign * nu.x + nu.y)
-    dry_bar = row.slide_sign.y * s.ws.mu[k]  # bound = dt dry, and J y = mu/dt
+    both = nu + row.lam * (row.eta / s.dt)  # paired with v+ and, for the work of impulses, with v
+    s.bars.v[k] = s.bars.v[k] - (sign * both.x + both.y)
+    dry_bar = row.slide_sign.y * (s.ws.mu[k] - row.eta * row.change.y)  # bound = dt dry, and J y = mu/dt
     _limit_bars(s, c, nu.x * slope, dry_bar)
 
 

@@ -20,6 +20,7 @@ from ...context import Step
 from ...spatial import Mat3, Vec3
 from ..paths import seen_by
 from . import solver
+from .restitution import energy_margin
 from .target_velocity import rest_velocity
 
 DIRECTIONS = ((2.0, 11.0), (3.0, 13.0), (5.0, 17.0))  # seeds, of velocities and of positions
@@ -37,6 +38,7 @@ def margin(s: Step, factored: bool) -> Any:
         least.value = minimum(least.value, minimum(normal, tangents))
         row.change, row.swept = Vec3.zero(), w
     if factored:
+        least.value = minimum(least.value, energy_margin(problem))
         for velocities, positions in DIRECTIONS:
             add_changes(s, velocities, positions)
         for g in loop(problem.groups):

@@ -18,7 +18,7 @@ from ...spatial.vectors import outer
 from ..paths import along_paths
 from .contact_problem import A_SIDE, B_SIDE, ContactProblem
 from .kinds import KINDS, of_kind
-from .target_velocity import target_velocity
+from .target_velocity import rest_velocity, target_velocity
 
 SHARE, IDLE = 1e-3, {"f64": 1e-6, "f32": 1e-2}
 
@@ -33,7 +33,9 @@ def rows(s: Step) -> None:
         row = problem.row[c]
         seen, free = of_kind("rows", s, c)
         beta = target_velocity(s, row.phi, row.e, seen.x)
-        row.b = seen + free * s.dt - Vec3(beta, 0.0, 0.0)
+        rest, _ = rest_velocity(s, row.phi)
+        row.around, row.b = seen + (seen + free * s.dt), seen + free * s.dt - Vec3(beta, 0.0, 0.0)
+        row.share, row.limited, row.rebound = 1.0, 0.0, beta - rest
 
 
 def scale_free_motion(s: Step) -> None:
@@ -61,6 +63,7 @@ def delassus(s: Step) -> None:
         own = problem.A.struct(at, Mat3)
         full = own + Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, own.yy * spare(problem, c))
         softness = softness_of(s, c, full)
+        problem.row[c].soft = softness
         full = full + Mat3(softness, 0.0, 0.0, 0.0, softness, 0.0, 0.0, 0.0, softness)
         problem.A.put(at, full)
         problem.row[c].inv = problem.friction.steps(full)

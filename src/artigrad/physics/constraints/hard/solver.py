@@ -13,6 +13,7 @@ that is done is frozen: its neighbours in the pack do not change its bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -125,8 +126,9 @@ def gauss_seidel(
             factor(problem, start, end)
 
 
-def hybrid(problem: ContactProblem, tolerance: Any) -> None:
-    """Sweeps, exact solve of the active set, check; again for the robots that fail the check and have work left."""
+def hybrid(problem: ContactProblem, tolerance: Any, bounded: Callable[..., None] | None = None) -> None:
+    """Sweeps, exact solve of the active set, check; again for the robots that fail the check and have work left. `bounded`
+    changes the targets of a solved part and solves it again (`restitution.bound_energy`)."""
     clear_impulses(problem)
     for g in loop(problem.islands[0]):
         start, end = problem.island[g], problem.island[g + 1]
@@ -135,6 +137,12 @@ def hybrid(problem: ContactProblem, tolerance: Any) -> None:
             for _ in when_any(here > 0.5):
                 choose_part(problem, first, start, end)
                 solve_part(problem, start, end, here, tolerance)
+                if bounded is not None:
+
+                    def again(go: Any, start: Any = start, end: Any = end) -> None:
+                        solve_part(problem, start, end, go, tolerance)
+
+                    bounded(problem, start, end, here, again)
 
 
 def solve_part(problem: ContactProblem, start: Any, end: Any, here: Any, tolerance: Any) -> None:
