@@ -155,7 +155,7 @@ class _Differences:
 def mujoco_step(case):
     """Compare one step of the saved model in MuJoCo with one of the loaded model.
 
-    A file has joints in the order of its tree. MuJoCo steps without contacts that no joint can move, because it multiplies their
+    A file has joints in the order of its tree. MuJoCo steps without contacts that no joint can move, as it multiplies their
     rounding by a stiffness of 1e15.
     """
     sim, u = case.sim, case.controls[:1]
