@@ -1,5 +1,5 @@
-"""Data-parallel training on four devices with `jax.shard_map`, with bitwise the results of one device: gradients of the parts of
-a batch are summed in a fixed order."""
+"""Data-parallel training on four devices with `jax.shard_map`, with bitwise the results of one device: gradients of the parts
+of a batch are summed in a fixed order."""
 
 import os
 

@@ -33,6 +33,7 @@ DONE = (
     "files.py",
     "fit",
     "formats",
+    "jax",
     "jobs.py",
     "kernels",
     "learn",
@@ -67,6 +68,7 @@ DONE = (
     "robots",
     "simulate",
     "tasks",
+    "torch",
     "view",
 )
 PAGES = [

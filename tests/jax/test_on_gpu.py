@@ -128,7 +128,7 @@ def test_numbers_are_those_of_the_cpu(gpu, name):
 def test_none_of_the_usual_ones_goes_through_python(gpu):
     sim, x = ag.Simulator(MODEL, device="cuda"), inputs((2,))
     text = jax.jit(lambda q, v, u: aj.rollout(sim, (q, v), u)).lower(x["q"], x["v"], x["us"]).as_text()
-    assert gpu_handler.LAUNCH in text and gpu_handler.LOOK in text and "callback" not in text
+    assert gpu_handler.LAUNCH in text and gpu_handler.CHECK in text and "callback" not in text
 
 
 def test_linearize_scan_and_vmap(gpu):

@@ -33,7 +33,7 @@ jax.tree_util.register_pytree_with_keys(
 jax.tree_util.register_pytree_node(
     Params, lambda params: ((params.flat,), params.model), lambda model, leaves: Params.of(model, leaves[0])
 )
-jax.tree_util.register_pytree_node(  # a named tuple, but for the model that it knows
+jax.tree_util.register_pytree_node(  # a named tuple with a reference to its model
     Outputs, lambda out: (tuple(out), out.model), lambda model, leaves: Outputs(*leaves).of(model)
 )
 
@@ -67,7 +67,7 @@ class _ArrayFunctions(Functions):
 
 
 def _asarray(name: str, x: Any, dtype: Any = None) -> Array:
-    """Return an array of JAX; an error that names the argument for what is no number."""
+    """Return an array of JAX; an InputError that names the argument for other types."""
     try:
         if x is None or isinstance(x, str | bytes):
             raise TypeError

@@ -1,4 +1,4 @@
-"""A kernel as a launch on XLA's stream of a GPU; and looks at what it read and gave, of which the host is told later."""
+"""A kernel as a launch on XLA's stream of a GPU, and checks of its operands and results, which the host receives later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import warn
 from ..simulate.arrays import Axes
 from ..simulate.simulator import Simulator
-from .gpu_handler import DRIVER, LAUNCH, LOOK, DriverCalls, LaunchBlock, LookBlock, Looked, Refused
+from .gpu_handler import CHECK, DRIVER, LAUNCH, CheckBlock, Checked, DriverCalls, LaunchBlock, Refused
 from .xla_call import NativeCall, Place
 from .xla_frame import PROCESS
 
@@ -31,8 +31,8 @@ def call_on(sim: Simulator) -> type[NativeCall]:
 
 
 class GpuCall(NativeCall):
-    """The same on a GPU. Scratch is a result that nobody reads. Python sees no rows of the device: what is not finite or not
-    solved is found by XLA, and told in words."""
+    """A native call on a GPU. Scratch memory is one more result. XLA finds values that
+    are not finite and steps that were not solved, and Python warns."""
 
     target = LAUNCH
 
@@ -57,7 +57,7 @@ class GpuCall(NativeCall):
         _staying.append(self)
 
     def check_quaternions(self) -> None:
-        """They are not looked at on a GPU."""
+        """Do nothing: quaternions are not checked on a GPU."""
 
     def __call__(self, lead: Axes, steps: int, *operands: jax.Array) -> list[jax.Array]:
         grid, threads = self._bound.threads(prod(lead))
@@ -68,7 +68,7 @@ class GpuCall(NativeCall):
 
 @dataclass
 class _Flags:
-    """Tells of robots whose numbers are not finite or beyond limits; where a table of contacts may be full it waits, and the
+    """Warns of robots with values that are not finite or beyond limits. Where the contact buffer may overflow it waits, and the
     call fails."""
 
     call: GpuCall
@@ -86,14 +86,14 @@ class _Flags:
         engine, device = self.call.sim.engine, self.call._bound.device
         size = max(1, len(self.asked)) * _FLAG.itemsize
         self._host = device.pinned(size)
-        self._looked = Looked(self._answer)
-        self._block = LookBlock(driver=_driver(device), count=len(self.asked), host=self._host)
+        self._checked = Checked(self._answer)
+        self._block = CheckBlock(driver=_driver(device), count=len(self.asked), host=self._host)
         self._block.waits = engine.buffer_may_overflow and any(i == 1 for _, i in self.asked)
-        self._block.looked = ctypes.cast(self._looked, ctypes.c_void_p).value or 0
+        self._block.checked = ctypes.cast(self._checked, ctypes.c_void_p).value or 0
         self._block.refused = self.call._block.refused
 
     def __call__(self, robots: int, arrays: tuple[jax.Array, ...]) -> None:
-        """Look at what a call read and gave."""
+        """Check the operands and results of a call."""
         if not self.asked:
             return
         seen, flags = jax.lax.optimization_barrier([arrays[k] for k, _ in self.asked]), []  # XLA would fold constants
@@ -101,12 +101,12 @@ class _Flags:
             rows, limits = x.reshape(robots, -1), self.call._every[k].limits
             good = jnp.isfinite(rows).all(1) if i is None or limits is None else rows[:, i] <= limits[i]
             flags.append(jnp.where(good.all(), 0, 1 + jnp.argmin(good)).astype(_FLAG))
-        look = jax.ffi.ffi_call(LOOK, (), has_side_effect=True)
+        check = jax.ffi.ffi_call(CHECK, (), has_side_effect=True)
         about = {"block": ctypes.addressof(self._block), "process": PROCESS}
-        look(jnp.stack(flags), **{name: np.int64(x) for name, x in about.items()})
+        check(jnp.stack(flags), **{name: np.int64(x) for name, x in about.items()})
 
     def _answer(self) -> int:
-        """What the handler asks: the address of a sentence if the call has to fail, else 0."""
+        """Return the address of an error message if the call has to fail, else 0; called by the handler."""
         found = np.ctypeslib.as_array((ctypes.c_int32 * len(self.asked)).from_address(self._host)).tolist()
         checks, engine, names = self.call.sim.checks, self.call.sim.engine, [p.name for p in self.call._every]
         for (k, i), robot in zip(self.asked, found, strict=True):

@@ -1,8 +1,8 @@
 """The handlers that XLA calls on a GPU, written in LLVM's language as that of the CPU is.
 
-`artigrad_launch` puts a kernel on XLA's stream, after the copies it needs, and returns at once. `artigrad_look` has a few
-numbers sent to the host once that work is done, and asks Python if any of them is not zero: nobody waits, except where an
-answer may be that the call failed.
+`artigrad_launch` puts a kernel on XLA's stream, after the copies it needs, and returns at once. `artigrad_check` sends a few
+numbers to the host once that work is done, and calls Python if any of them is not zero. It waits only where the result may be
+that the call failed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .llvm_text import LlvmText, Value
 from .xla_frame import LIBRARY, MOST, Array, Handler, at, register_handlers
 from .xla_interface import OFFSETS
 
-LAUNCH, LOOK = "artigrad_launch", "artigrad_look"
+LAUNCH, CHECK = "artigrad_launch", "artigrad_check"
 Refused = ctypes.CFUNCTYPE(c_int64, c_int64)  # result of the driver -> text
-Looked = ctypes.CFUNCTYPE(c_int64)  # -> text or 0
+Checked = ctypes.CFUNCTYPE(c_int64)  # -> text or 0
 
 # where fields of the driver's CUDA_MEMCPY2D lie, and its number for memory of a device
 _COPY = {"srcMemoryType": 16, "srcDevice": 32, "srcPitch": 48, "dstMemoryType": 72, "dstDevice": 88, "dstPitch": 104}
@@ -45,7 +45,7 @@ class DriverCalls(ctypes.Structure):
 
 
 class LaunchBlock(ctypes.Structure):
-    """What a launch does. table: of the kernel's arguments, a word each; function: the driver's handle of it."""
+    """Description of a launch. table: of the kernel's arguments, a word each; function: the driver's handle of it."""
 
     _fields_ = [
         ("driver", DriverCalls),
@@ -55,10 +55,13 @@ class LaunchBlock(ctypes.Structure):
     ]
 
 
-class LookBlock(ctypes.Structure):
-    """What is looked at: so many 32-bit numbers, the memory of the host they are sent to, and whether to wait for them."""
+class CheckBlock(ctypes.Structure):
+    """Description of a check: a number of 32-bit values, the memory of the host that receives them, and whether to wait."""
 
-    _fields_ = [("driver", DriverCalls), *((name, c_int64) for name in ("count", "host", "waits", "looked", "refused"))]
+    _fields_ = [
+        ("driver", DriverCalls),
+        *((name, c_int64) for name in ("count", "host", "waits", "checked", "refused")),
+    ]
 
 
 class _GpuHandler(Handler):
@@ -141,11 +144,11 @@ class _LaunchHandler(_GpuHandler):
         self.call("void", "@free", f"ptr {table}")
 
 
-class _LookHandler(_GpuHandler):
-    block_type = LookBlock
+class _CheckHandler(_GpuHandler):
+    block_type = CheckBlock
 
     def __init__(self) -> None:
-        super().__init__(LOOK)
+        super().__init__(CHECK)
         first = self.load(self.load("%frame", OFFSETS["CallFrame"]["args.args"], "ptr"), kind="ptr")
         data, size = self.load(first, OFFSETS["Buffer"]["data"]), self.mul(self._of_block("count"), 4)
         host = f"ptr {self._of_block('host', 'ptr')}"
@@ -154,7 +157,7 @@ class _LookHandler(_GpuHandler):
         with self.when(waits):
             self._driver("cuStreamSynchronize", self.stream)
         with self.when(self.op(f"xor i1 {waits}, true")):
-            self._driver("cuLaunchHostFunc", self.stream, "ptr @answer", f"ptr {self.block}")
+            self._driver("cuLaunchHostFunc", self.stream, "ptr @report", f"ptr {self.block}")
         self._end()
         with self.when(waits):
             text = self.call("i64", "@found", f"ptr {self.block}")
@@ -164,9 +167,9 @@ class _LookHandler(_GpuHandler):
 
 
 def _found() -> str:
-    """Ask Python if a number is not zero; what it says, or 0."""
+    """Call Python if a number is not zero, and return its result; else 0."""
     t = LlvmText("internal i64 @found(ptr %block)")
-    count, host = t.load("%block", at(LookBlock, "count")), t.load("%block", at(LookBlock, "host"), "ptr")
+    count, host = t.load("%block", at(CheckBlock, "count")), t.load("%block", at(CheckBlock, "host"), "ptr")
     some = t.slot("i32")
     t.store(0, some, kind="i32")
     with t.loop(count) as k:
@@ -174,13 +177,13 @@ def _found() -> str:
         t.store(t.op(f"or i32 {t.load(some, kind='i32')}, {number}"), some, kind="i32")
     with t.when(t.compare("eq", t.load(some, kind="i32"), 0, "i32"), leaves=True):
         t.line("ret i64 0")
-    t.line(f"ret i64 {t.call('i64', t.load('%block', at(LookBlock, 'looked'), 'ptr'))}")
+    t.line(f"ret i64 {t.call('i64', t.load('%block', at(CheckBlock, 'checked'), 'ptr'))}")
     return str(t)
 
 
 def _answer() -> str:
-    """What a thread of the driver calls once the numbers are there."""
-    t = LlvmText("internal void @answer(ptr %block)")
+    """Function that a thread of the driver calls once the numbers have arrived."""
+    t = LlvmText("internal void @report(ptr %block)")
     t.call("i64", "@found", "ptr %block")
     t.line("ret void")
     return str(t)
@@ -188,10 +191,10 @@ def _answer() -> str:
 
 def handler_text() -> str:
     """All of it, as a module of LLVM."""
-    return "\n".join([LIBRARY, _found(), _answer(), str(_LaunchHandler()), str(_LookHandler())])
+    return "\n".join([LIBRARY, _found(), _answer(), str(_LaunchHandler()), str(_CheckHandler())])
 
 
 @cache
 def register(platform: str = "CUDA") -> None:
     """Make the handlers known to XLA; raises UnknownInterfaceError where that cannot be."""
-    register_handlers(handler_text(), (LAUNCH, LOOK), platform)
+    register_handlers(handler_text(), (LAUNCH, CHECK), platform)

@@ -41,7 +41,7 @@ class LlvmText:
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def at(self, pointer: str, offset: Value) -> str:
-        """A pointer so many bytes on."""
+        """A pointer plus an offset in bytes."""
         return pointer if offset == 0 else self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
     def load(self, pointer: str, offset: Value = 0, kind: str = "i64") -> str:

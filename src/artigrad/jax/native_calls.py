@@ -33,7 +33,7 @@ from .xla_interface import UnknownInterfaceError
 
 
 def _told(sim: Simulator) -> float:
-    """The status beyond which Python is asked: a pair that presses where no joint moves, or a contact that found no place."""
+    """Status beyond which Python is called: a pair that presses where no joint moves, or a contact that found no place."""
     return 0.0 if sim.engine.reports_static_contacts else 0.5 * LOST
 
 
@@ -53,7 +53,7 @@ def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
         given.append(Place("no_status", lambda T: (2,), copy_to="status"))
         found.append(Place("status", lambda T: (2,), "status", limits=limits))
 
-    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+    def check(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == AFTER:
             engine.check_contact_buffer(rows["status"])
             if forward:  # whose adjoint does not solve again, and has nothing to report
@@ -70,7 +70,7 @@ def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
         (given + const_places(sim, own), found),
         "stretches",
         fixed(sim, own),
-        look,
+        check,
     )
     call.check_quaternions()
     return call
@@ -101,7 +101,7 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_para
         given.append(Place("no_health", lambda T: (2,), copy_to="health"))
         found.append(Place("health", lambda T: (2,), "health", limits=(inf if forward else sim.checks.negligible, inf)))
 
-    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+    def check(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == BEFORE:
             return
         if "health" in rows and not forward:
@@ -115,7 +115,7 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_para
         (given + const_places(sim, own), found + [const_bar_place(sim)] * with_params),
         "length",
         fixed(sim, own, every=int(every)),
-        look,
+        check,
     )
 
 
@@ -130,12 +130,12 @@ def _linearize(sim: Simulator, own: Sets) -> NativeCall:
         given.append(Place("no_status", lambda T: (2,), copy_to="status"))
         found.append(Place("status", lambda T: (2,), "status", limits=(sim.checks.negligible, _told(sim))))
 
-    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+    def check(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == AFTER:
             engine.check_contact_buffer(rows["status"])
             sim.checks.warn_if_unsolved(rows["status"][:, 0])
             return
-        _look_at_state(sim, rows)
+        _check_state(sim, rows)
 
     scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
     call = call_on(sim)(
@@ -144,7 +144,7 @@ def _linearize(sim: Simulator, own: Sets) -> NativeCall:
         (given + const_places(sim, own), found),
         None,
         fixed(sim, own),
-        look,
+        check,
     )
     call.check_quaternions()
     return call
@@ -168,7 +168,7 @@ def _query_inputs(sim: Simulator, name: str) -> list[Place]:
     return [Place(k, lambda size, n=n: (n,), k, finite=True) for k, n in sizes]  # type: ignore[misc]
 
 
-def _look_at_state(sim: Simulator, rows: dict[str, np.ndarray]) -> None:
+def _check_state(sim: Simulator, rows: dict[str, np.ndarray]) -> None:
     sim.checks.state(State(*(rows[k] for k, _ in _sizes(sim))))
     for name in ("u", "x", "out_bar"):
         if name in rows:
@@ -179,9 +179,9 @@ def _look_at_state(sim: Simulator, rows: dict[str, np.ndarray]) -> None:
 def _query(sim: Simulator, name: str, own: Sets) -> NativeCall:
     """(q, v, x [, const]) -> out"""
 
-    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+    def check(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == BEFORE:
-            _look_at_state(sim, rows)
+            _check_state(sim, rows)
 
     call = call_on(sim)(
         sim,
@@ -189,7 +189,7 @@ def _query(sim: Simulator, name: str, own: Sets) -> NativeCall:
         (_query_inputs(sim, name) + const_places(sim, own), [Place("out", lambda size: (size,), "out")]),
         "size",
         fixed(sim, own),
-        look,
+        check,
     )
     call.check_quaternions()
     return call
@@ -202,9 +202,9 @@ def _query_vjp(sim: Simulator, name: str, own: Sets, with_params: bool) -> Nativ
     given = [*_query_inputs(sim, name), Place("out_bar", lambda size: (size,), "out_bar")]
     found = [Place(f"{k}_bar", lambda size, n=n: (n,), f"{k}_bar", finite=True) for k, n in sizes]  # type: ignore[misc]
 
-    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+    def check(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == BEFORE:
-            _look_at_state(sim, rows)
+            _check_state(sim, rows)
         else:
             sim.checks.finite(list(rows.values()), len(rows["q_bar"]))
 
@@ -216,7 +216,7 @@ def _query_vjp(sim: Simulator, name: str, own: Sets, with_params: bool) -> Nativ
         (given + const_places(sim, own), found + [const_bar_place(sim)] * with_params),
         "size",
         fixed(sim, own),
-        look,
+        check,
     )
     call.check_quaternions()
     return call
@@ -237,7 +237,7 @@ def _query_operands(call: Call, x: dict[str, Array]) -> tuple[Axes, list[Array]]
 
 
 def _unpacked(call: Call, rows: Array) -> list[Array]:
-    """What a kernel wrote, as the function gives it; linear."""
+    """Results of a function from those of its kernel; linear."""
     lead, sim = rows.shape[:-1], call.sim
     if call.name == "outputs":
         views = output_views(sim.model, rows.reshape(prod(lead), rows.shape[-1]))
@@ -273,13 +273,13 @@ def _query_backward(
 
 # -- what JAX calls ------------------------------------------------------------------------------------------------------
 def serves(call: Call, on_host: bool) -> bool:
-    """Whether there is a native call for this, where XLA runs it."""
+    """Return True if there is a native call for this, on the platform of XLA."""
     known = (call.name in ("step", "rollout", "linearize") or call.function.query) and call.sim.backend == "native"
     return bool(known) and call.sim.checks.on_host == on_host and call.options is None and available(on_host)
 
 
 def _sets(call: Call, x: dict[str, Array], wanted: tuple[str, ...]) -> Sets:
-    """Whether robots share the parameters of a call; gradients of those that have several axes are each robot's."""
+    """Return the kind of parameter sets of a call; gradients of sets with several axes are per robot."""
     return sets_of(x.get("params"), _lead(call, x), every="params" in wanted)
 
 
@@ -291,14 +291,14 @@ def _lead(call: Call, x: dict[str, Array]) -> Axes:
 
 
 def _given_params(call: Call, x: dict[str, Array], wanted: tuple[str, ...] = ()) -> tuple[Sets, list[Array]]:
-    """Whether robots share the parameters, and the constants made of them as an operand; none of the simulator's own."""
+    """Return the kind of parameter sets, and constants derived from them as an operand; none for those of the simulator."""
     own = _sets(call, x, wanted)
     return own, [] if own is None else [native_params.constants(call.sim, x["params"], _lead(call, x), own)]
 
 
 @cache
 def available(on_host: bool = True) -> bool:
-    """Whether this jaxlib takes our handlers."""
+    """Return True if this jaxlib accepts the handlers."""
     try:
         xla_handler.register() if on_host else gpu_handler.register()
     except UnknownInterfaceError:

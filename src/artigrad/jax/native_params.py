@@ -1,7 +1,7 @@
-"""Parameters that JAX knows, in native calls: what kernels read of them is made by a call of its own, and so is its adjoint.
+"""Parameters as arrays of JAX, in native calls: one more call derives the constants that kernels read, another is its adjoint.
 
-One set that all robots share is read in f64, once; one set per robot lies in packs, as steps read it. Whether numbers are
-allowed is looked at in Python whenever they are others than the last time.
+One set that all robots share is read in f64, once; one set per robot lies in packs, as steps read it. Python checks
+parameters whenever they differ from those of the last call.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from ..simulate.simulator import Simulator
 from .gpu_call import call_on
 from .xla_call import NativeCall, Place, kept_by_simulator
 
-Sets = (
-    bool | None
-)  # whether every robot has a set of its own, or all share one; None for the simulator's own parameters
+Sets = bool | None  # True: one set per robot; False: one shared set; None: parameters of the simulator
 
 
 def sets_of(flat: Array | None, lead: Axes = (), *, every: bool = False) -> Sets:
-    """What the parameters of a call are. every: whether robots are to have their own where there are several, for gradients."""
+    """Return the kind of parameter sets of a call. every: one set per robot where there are several, for gradients."""
     if flat is None:
         return None
     if flat.dtype != np.float64:  # in which one set is read
@@ -65,7 +63,7 @@ def const_bar_place(sim: Simulator) -> Place:
 
 
 def constants(sim: Simulator, flat: Array, lead: Axes, own: Sets) -> Array:
-    """What kernels read of parameters, as `const_places` has it."""
+    """Return the constants that kernels read, in the layout of `const_places`."""
     if own:
         rows = _rows(flat, lead).astype(sim.real)
         return _constants(sim, True)((prod(lead),), 1, rows)[0]
@@ -97,7 +95,7 @@ def _bars(sim: Simulator) -> int:
 
 
 def _packed(sim: Simulator, size: int) -> Any:
-    """The shape of numbers that lie in packs, for so many robots."""
+    """Return the shape of an array in packs, as a function of the number of robots."""
 
     def shape(robots: int) -> Axes:
         lanes = sim.engine.device.target(robots).lanes
@@ -107,7 +105,7 @@ def _packed(sim: Simulator, size: int) -> Any:
 
 
 def _lanes(sim: Simulator) -> int:
-    """Of a pack of one set that robots share."""
+    """Return the number of lanes of a set that robots share."""
     return 1 if sim.checks.on_host else sim.engine.device.target(1).lanes
 
 
@@ -117,14 +115,14 @@ def _constants(sim: Simulator, own: bool) -> NativeCall:
     """params -> const"""
     size = constants_size(sim.model)
 
-    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+    def check(when: int, rows: dict[str, np.ndarray]) -> None:
         params = Params(sim.model, rows["params"] if own else rows["params"][0])
         sim.engine.check(params)
         check_signs(params, DIFFERENCE)
 
-    given = [Place("params", lambda steps: (sim.model.param_size,), "params", looked_at=True)]
+    given = [Place("params", lambda steps: (sim.model.param_size,), "params", checked=True)]
     found = [Place("const", _packed(sim, size) if own else lambda robots: (1, size, _lanes(sim)), "out", whole=True)]
-    return _call(sim, own, (given, found), look, backward=False)
+    return _call(sim, own, (given, found), check, backward=False)
 
 
 @kept_by_simulator
@@ -135,18 +133,18 @@ def _constants_vjp(sim: Simulator, own: bool) -> NativeCall:
     given = [Place("params", lambda steps: (n,), "params"), Place("const_bar", bars, "out_bar", whole=True)]
     found = [Place("params_bar", lambda steps: (n,), "params_bar", cleared=True, finite=True)]
 
-    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+    def check(when: int, rows: dict[str, np.ndarray]) -> None:
         if "params_bar" in rows:
             sim.checks.finite([rows["params_bar"]], len(rows["params_bar"]))
 
-    return _call(sim, own, (given, found), look, backward=True)
+    return _call(sim, own, (given, found), check, backward=True)
 
 
-def _call(sim: Simulator, own: bool, places: Any, look: Any, *, backward: bool) -> NativeCall:
+def _call(sim: Simulator, own: bool, places: Any, check: Any, *, backward: bool) -> NativeCall:
     real = sim.real if own else np.dtype(np.float64)
     numbers = np.array(sim.options.constant_numbers, real)
 
     def bound(batch: int) -> Any:
         return constants_kernel(sim.model, sim.engine.device.target(batch), shared=not own, backward=backward)
 
-    return call_on(sim)(sim, bound, places, None, lambda batch: {"soft": numbers}, look, real)
+    return call_on(sim)(sim, bound, places, None, lambda batch: {"soft": numbers}, check, real)

@@ -1,13 +1,14 @@
-"""The described functions as operations that JAX knows: what they give, how `vmap`, `jvp` and transposition act on them.
+"""The described functions as primitives of JAX, with their types and rules for `vmap`, `jvp` and transposition.
 
     apply           a function of its inputs
-    tangent         how what it gives changes, linear in changes of the inputs; its transpose is the adjoint
+    tangent         tangents of its outputs, linear in those of the inputs; its transpose is the adjoint
     adjoint         cotangents of the inputs
-    adjoint_tangent how those change: forward over reverse
+    adjoint_tangent tangents of these: forward over reverse; its transpose by the symmetry of Hessians
+    curvature       tangents of tangents, which have a transpose only: reverse over forward
 
-An operation has groups of operands (what a function reads, what its adjoint keeps, cotangents, changes), of each of which only
-some may be there; `names` says which. Under `vmap` everything has the new axis in front; parameters that all robots share
-have one of length one.
+An operation has groups of operands (inputs of a function, arrays that its adjoint keeps, cotangents, tangents). `names`
+lists those that are present. Under `vmap` all operands have the new axis in front, of length one for parameters that robots
+share.
 """
 
 from __future__ import annotations
@@ -318,7 +319,7 @@ def _as(x: Array, aval: Any) -> Array:
 
 
 def _some(group: dict[str, Any]) -> bool:
-    """Whether a group of operands has any that is not zero."""
+    """Return True if a group of operands has any that is not zero."""
     return any(map(_is_there, group.values()))
 
 

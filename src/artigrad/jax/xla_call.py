@@ -62,7 +62,7 @@ def collecting() -> Iterator[list[Any]]:
 
 
 def _new_block() -> CallBlock:
-    """An empty block with a serial number of its own."""
+    """An empty block with a new serial number."""
     try:
         block = _free_blocks.pop()
         ctypes.memset(ctypes.addressof(block), 0, ctypes.sizeof(block))
@@ -83,7 +83,7 @@ def _end(block: CallBlock, resources: list[Any]) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """An operand or result of a call: the shape of a row for so many steps, and what the handler does with it."""
+    """An operand or result of a call: the shape of a row for a number of steps, and its use by the handler."""
 
     name: str
     shape: Callable[[int], Axes]
@@ -91,16 +91,16 @@ class Place:
     other_slot: str | None = None  # another that may lie there too
     copy_to: str | None = None  # the result to whose front it is copied
     finite: bool = False
-    limits: tuple[float, float] | None = None  # of the two numbers of a row, beyond which Python is asked
-    whole: bool = False  # it is no row of each robot; `shape` is then for so many robots
+    limits: tuple[float, float] | None = None  # of the two numbers of a row, beyond which Python is called
+    whole: bool = False  # not one row per robot; `shape` is a function of the number of robots
     cleared: bool = False  # the kernel adds to it
-    looked_at: bool = False  # Python is asked whenever it has changed
+    checked: bool = False  # Python is called whenever it has changed
 
 
 class NativeCall:
     """A kernel of a simulator with its operands and results. bound(batch): the kernel, for one robot or for packs.
-    fixed(batch): arguments that stay. steps: its argument that the number of steps is, if it has one. look(when, rows): looks
-    at rows by name, and raises or warns. real: of all arrays, by default the simulator's."""
+    fixed(batch): arguments that stay. steps: its argument for the number of steps, if it has one. check(when, rows): checks
+    rows by name, and raises or warns. real: of all arrays, by default the simulator's."""
 
     target = TARGET
 
@@ -111,10 +111,10 @@ class NativeCall:
         places: tuple[list[Place], list[Place]],
         steps: str | None,
         fixed: Callable[[int], dict[str, Any]],
-        look: Callable[[int, dict[str, np.ndarray]], None],
+        check: Callable[[int, dict[str, np.ndarray]], None],
         real: np.dtype | None = None,
     ):
-        self.sim, self.places, self._look, self.real = sim, places, look, real or sim.real
+        self.sim, self.places, self._check, self.real = sim, places, check, real or sim.real
         self._keep: list[Any] = []
         self._texts: deque[Any] = deque(maxlen=64)
         self._describe(bound, steps, fixed)
@@ -154,7 +154,7 @@ class NativeCall:
         return (*self.places[0], *self.places[1])
 
     def _write_packs(self, table: Any, slot: Callable[[str], int]) -> None:
-        """How many numbers a pack of an array has that lies in packs."""
+        """Write the number of values per pack of arrays in packs."""
         for place in self._every:
             if place.whole and place.slot is not None and len(place.shape(1)) == 3:
                 table[slot(place.slot) + 1] = place.shape(1)[1]
@@ -168,10 +168,10 @@ class NativeCall:
             row.limits[:] = place.limits or (inf, inf)
             row.slot, row.other_slot = (-1 if s is None else slot(s) for s in (place.slot, place.other_slot))
             row.copy_to = -1 if place.copy_to is None else names.index(place.copy_to, len(self.places[0]))
-            row.whole, row.cleared, row.looked_at = place.whole, place.cleared, place.looked_at
+            row.whole, row.cleared, row.checked = place.whole, place.cleared, place.checked
 
     def check_quaternions(self) -> None:
-        """Those of the first operand must have length one."""
+        """Have the quaternions of the first operand checked for unit length."""
         starts = [a for a, _ in self.sim.checks.quaternions]
         self._starts = (ctypes.c_int64 * len(starts))(*starts)
         self._keep.append(self._starts)
@@ -183,7 +183,7 @@ class NativeCall:
         return self._run(lead, steps, operands, {"serial": self._serial})
 
     def _run(self, lead: Axes, steps: int, operands: tuple[jax.Array, ...], more: dict[str, int]) -> list[jax.Array]:
-        """more: what else the handler is told."""
+        """Run the call; more: other attributes of the handler."""
         like = [
             jax.ShapeDtypeStruct(p.shape(prod(lead)) if p.whole else (*lead, *p.shape(steps)), self.real)
             for p in self.places[1]
@@ -195,13 +195,13 @@ class NativeCall:
         return list(run(*operands, **{name: np.int64(x) for name, x in about.items()}))
 
     def _answer(self, when: int, batch: int, steps: int, data: Any) -> int:
-        """What the handler asks: the address of a sentence if the call has to fail, else 0."""
+        """Return the address of an error message if the call has to fail, else 0; called by the handler."""
         try:
             rows = {}
             for k, place in enumerate(self._every):
                 if (k < len(self.places[0])) == (when == BEFORE) and not place.whole:
                     rows[place.name] = _view(data[k], (batch, *place.shape(steps)), self.real)
-            self._look(when, rows)
+            self._check(when, rows)
         except Exception as e:
             return self._text(str(e))
         return 0

@@ -1,5 +1,5 @@
-"""What every handler that XLA calls begins with, written in LLVM's language: it tells its version, takes its attributes, and
-finds its operands and results as rows of robots."""
+"""Common beginning of all handlers that XLA calls, in LLVM's language: it returns its version, reads its attributes, and finds
+its operands and results as rows of robots."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from .xla_interface import (
 )
 
 MOST = 20  # operands and results together
-PROCESS = secrets.randbits(62)  # by which a handler knows that addresses it is given are of this process
+PROCESS = secrets.randbits(62)  # by which a handler checks that addresses are of this process
 
 
 class Array(ctypes.Structure):
     """An operand or result: how many axes are its own; the kernel's arguments that it is (-1: none); the result that it is
     copied to the front of; whether all of it must be finite; whether its rows are two numbers with limits, and those. whole:
-    it has no rows of robots, and the kernel knows how it is laid out; cleared: the kernel adds to it; looked_at: Python is
-    asked about it whenever it is another than the last time."""
+    it has no rows of robots, in the layout of the kernel; cleared: the kernel adds to it; checked: Python is
+    called whenever it differs from the last call."""
 
     _fields_ = [
         *((name, c_int64) for name in ("own", "slot", "other_slot", "copy_to", "finite", "limited")),
-        *((name, c_int64) for name in ("whole", "cleared", "looked_at")),
+        *((name, c_int64) for name in ("whole", "cleared", "checked")),
         ("limits", ctypes.c_double * 2),
     ]
 
 
 def at(struct: type[ctypes.Structure], field: str) -> int:
-    """Where a field lies."""
+    """Offset of a field."""
     return getattr(struct, field).offset
 
 
@@ -152,7 +152,7 @@ class Handler(LlvmText):
         return self.load(total)
 
     def _bytes(self, k: str) -> str:
-        """How many an array has."""
+        """Number of bytes of an array."""
         rows = self.select(self.compare("ne", self._of_array(k, "whole"), 0), 1, self.batch)
         return self.mul(self.mul(rows, self._entry(self.strides, k)), self.item)
 

@@ -1,8 +1,8 @@
 """The handler that XLA calls for every native call of artigrad on the CPU, written in LLVM's language: no compiler is needed.
 
-It is told what to do by a `CallBlock`: which kernel, which operands and results go to which of its arguments, what to copy
-first, what to look at. Packs of robots are shared with the threads of XLA. If something it looked at is not as it should be
-(an operand that is not finite, a contact that was not solved), it asks Python, which raises or warns as everywhere else.
+A `CallBlock` describes the call: the kernel, the arguments that its operands and results are, copies and checks. Packs of
+robots are shared among the threads of XLA. If a check fails (an operand that is not finite, a contact that was not
+solved), it calls Python, which raises or warns as in all other calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .llvm_text import LlvmText
 from .xla_frame import LIBRARY, MOST, Array, Handler, at, register_handlers
 
 TARGET = "artigrad_run"
-BEFORE, AFTER = 0, 1  # when Python is asked
+BEFORE, AFTER = 0, 1  # when Python is called
 Ask = ctypes.CFUNCTYPE(
     c_int64, c_int64, c_int64, c_int64, ctypes.POINTER(c_int64)
 )  # (when, batch, steps, data) -> text or 0
@@ -28,8 +28,8 @@ class Variant(ctypes.Structure):
 
 
 class CallBlock(ctypes.Structure):
-    """What a call does. steps_slot: the kernel's argument that the number of steps is. quaternions: where they start in the
-    first operand, whose lengths must be one within the tolerance. seen: what the last operand that was looked at was like."""
+    """Description of a call. steps_slot: argument of the kernel for the number of steps. quaternions: their offsets in the
+    first operand, whose lengths must be one within the tolerance. seen: hash of the last operand that was checked."""
 
     _fields_ = [
         *(
@@ -96,9 +96,9 @@ def _task() -> str:
     return str(t)
 
 
-# -- what is looked at ---------------------------------------------------------------------------------------------------
+# -- checks -------------------------------------------------------------------------------------------------------------
 def _finite(kind: str, mask: int) -> str:
-    """Whether none of n numbers has all bits of its exponent set. Eight at a time, then the rest."""
+    """Return true if none of n numbers has all bits of its exponent set. Eight at a time, then the rest."""
     t = LlvmText(f"internal i1 @finite_{kind}(ptr %data, i64 %n)")
     wide, width = f"<8 x {kind}>", 8 if kind == "i64" else 4
     masks = "<" + ", ".join([f"{kind} {mask}"] * 8) + ">"
@@ -132,7 +132,7 @@ def _number() -> str:
 
 
 def _mark() -> str:
-    """A number that tells what n words of 32 bits are like."""
+    """Hash of n words of 32 bits."""
     t = LlvmText("internal i64 @mark(ptr %data, i64 %n)")
     mark = t.slot()
     t.store(0x51ED270B9F0C1A37, mark)
@@ -156,14 +156,14 @@ class _HostHandler(Handler):
             self._fail("@no_simulator")
         self.asked = self.slot("i1")
         self._take_arrays()
-        self._look(BEFORE)
+        self._check(BEFORE)
         self._copy()
         self._run()
-        self._look(AFTER)
+        self._check(AFTER)
         self.line("ret ptr null")
 
-    # -- looking -------------------------------------------------------------------------------------------------------
-    def _look(self, when: int) -> None:
+    # -- checks --------------------------------------------------------------------------------------------------------
+    def _check(self, when: int) -> None:
         """Ask Python if an operand, afterwards a result, is not as it should be."""
         operands = self._of_block("operands")
         start, end = (0, operands) if when == BEFORE else (operands, self.count)
@@ -177,23 +177,23 @@ class _HostHandler(Handler):
                     limit = self._of_array(k, "limits", "double", 8 * column)
                     self._ask_unless(self.op(f"fcmp ole double {number}, {limit}"))
         if when == BEFORE:
-            self._look_at_quaternions()
-            self._look_at_what_is_new()
+            self._check_quaternions()
+            self._check_changed()
         with self.when(self.load(self.asked, kind="i1")):
             ask = self.op(f"inttoptr i64 {self._of_block('ask')} to ptr")
             given = (f"i64 {when}", f"i64 {self.batch}", f"i64 {self.about['steps']}", f"ptr {self.data}")
             text = self.call("i64", ask, *given)
             with self.when(self.compare("ne", text, 0), leaves=True):
                 self._fail(self.op(f"inttoptr i64 {text} to ptr"))
-        if when == BEFORE:  # Python had nothing to say
+        if when == BEFORE:  # Python raised no error
             self.store(self.load(self.seen), self.block, at(CallBlock, "seen"))
 
-    def _look_at_what_is_new(self) -> None:
+    def _check_changed(self) -> None:
         self.seen = self.slot()
         self.store(self._of_block("seen"), self.seen)
         with (
             self.loop(self._of_block("operands")) as k,
-            self.when(self.compare("ne", self._of_array(k, "looked_at"), 0)),
+            self.when(self.compare("ne", self._of_array(k, "checked"), 0)),
         ):
             size = self.mul(self.mul(self.batch, self._entry(self.strides, k)), self.item)
             data = self._pointer(k)
@@ -201,7 +201,7 @@ class _HostHandler(Handler):
             self.store(self.call("i64", "@mark", f"ptr {data}", f"i64 {words}"), self.seen)
             self._ask_unless(self.compare("eq", self.load(self.seen), self._of_block("seen")))
 
-    def _look_at_quaternions(self) -> None:
+    def _check_quaternions(self) -> None:
         starts = self._of_block("quaternion_starts", "ptr")
         low, high = (self.load(self.block, at(CallBlock, "lengths") + 8 * k, "double") for k in range(2))
         with self.loop(self._of_block("quaternions")) as j, self.loop(self.batch) as row:
@@ -293,8 +293,8 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 def handler_text() -> str:
     """All of it, as a module of LLVM."""
-    looking = [_finite("i64", 0x7FF << 52), _finite("i32", 0xFF << 23), _number(), _mark()]
-    return "\n".join([LIBRARY, _LIBRARY, *looking, _work(), _drop(), _task(), str(_HostHandler())])
+    checks = [_finite("i64", 0x7FF << 52), _finite("i32", 0xFF << 23), _number(), _mark()]
+    return "\n".join([LIBRARY, _LIBRARY, *checks, _work(), _drop(), _task(), str(_HostHandler())])
 
 
 @cache

@@ -68,7 +68,7 @@ def check_interface() -> None:
 
 
 def check_header(text: str) -> None:
-    """The same for the text of a c_api.h."""
+    """Check the text of a c_api.h."""
     layout = _Layout(text)
     if layout.major != MAJOR:
         raise UnknownInterfaceError(f"version {layout.major} of the interface")

@@ -71,7 +71,7 @@ def closed_loop(
     given, options = functions.given(sim, state), active_options(gradient_options)
     check_loop(policy, steps)
     if not is_whole(hold, 1) or steps % hold:
-        raise InputError(f"hold is a whole number of which steps ({steps}) is a multiple, not {hold!r}")
+        raise InputError(f"hold is a whole number that divides steps ({steps}), not {hold!r}")
     _check_context(context, steps // hold)
     flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
     start = tuple(given.values())
@@ -130,5 +130,5 @@ def _check_context(context: Any, count: int) -> None:
 
 
 def _is_described(start: tuple[Tensor, ...], flat: Tensor | None) -> bool:
-    """Whether steps are described functions: under transformations, and for tensors that are traced."""
+    """Return True if steps are described functions: under transformations, and for tensors that are traced."""
     return is_transformed() or is_traced((*start, *([] if flat is None else [flat])))

@@ -1,4 +1,4 @@
-"""The functions of a simulator as `torch.compile` sees them: one node of its graph each, or a break in the graph.
+"""Functions of a simulator under `torch.compile`: one node of its graph each, or a break in the graph.
 
 Arguments that are tensors, numbers and mappings of tensors become inputs of the node, which AOTAutograd traces as operators
 (`traced_calls`), forward and back. With other arguments (modules, `Params`, checkpoints) the graph breaks at the call.
@@ -55,7 +55,7 @@ def compiled(functions: Functions, name: str, result: Any = None) -> Any:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether an argument can be the input of a node."""
+    """Return True for an argument that can be the input of a node."""
     if isinstance(x, tuple):
         return all(isinstance(y, Tensor) for y in x)
     if isinstance(x, dict):

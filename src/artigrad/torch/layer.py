@@ -1,7 +1,7 @@
 """Physics as a layer of a network, with parameters of the robot to learn.
 
-What is learned is a function of a tensor theta that starts at zero, where it has the model's own value; `model.physical` says
-which function keeps which field physical, `fit.parameters` what a name means.
+Learned parameters are functions of a tensor theta, which is zero at the values of the model. `model.physical` has the function
+that keeps each field physical, `fit.parameters` the meaning of names.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class LearnableParams(nn.Module):
     """Entries of `Params` to learn, by the names that `ag.fit` takes: "mass", "mass[tool]", "com[tool].x". Calling it gives
     whole fields by name, as `step` and `rollout` take them.
 
-    `theta` holds what an optimiser moves, one tensor per name, zero at the model's own values: added to what may have
-    either sign, the exponent of a factor for what is positive (masses, sizes, frictions); restitutions stay within 0 and 1
+    `theta` has the tensors that an optimizer updates, one for each name, zero at the values of the model: added to fields of
+    either sign, the exponent of a factor for positive ones (masses, sizes, frictions); restitutions stay within 0 and 1
     and inertias those of a body. A dot in a name is a colon there.
     """
 
@@ -101,7 +101,7 @@ class PhysicsLayer(nn.Module):
     """Unrolls `horizon` steps: layer(state, u) gives all states, q (..., H+1, nq) and v (..., H+1, nv).
 
     learn: what of `Params` to learn, by the names that `ag.fit` takes, each kept physical (`LearnableParams`), or a module
-    that returns fields by name when called: link lengths, say, from which it makes positions. Controls are (..., H, nu),
+    that returns fields by name when called: for example positions computed from link lengths. Controls are (..., H, nu),
     zero if left out.
     """
 

@@ -33,12 +33,12 @@ class Loop(NamedTuple):
 
     @classmethod
     def of(cls, *parts: Tensor) -> Loop:
-        """Of (q, v, u), or of (q, v, act, u) where there are activations."""
+        """Make a loop of (q, v, u), or of (q, v, act, u) where there are activations."""
         q, v, *act, u = parts
         return cls(q, v, u, act[0] if act else q[..., :0])
 
     def parts(self, sim: Simulator) -> list[Tensor]:
-        """Those of the state that the model has."""
+        """Return the parts of the state that the model has."""
         return [self.q, self.v, self.act] if sim.model.na else [self.q, self.v]
 
 

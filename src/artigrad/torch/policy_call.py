@@ -41,7 +41,7 @@ def policy_for(sim: Simulator, policy: nn.Module, more: tuple[str, ...]) -> nn.M
 
 
 def _reads_a_row(policy: nn.Module, names: tuple[str, ...], more: tuple[str, ...]) -> bool:
-    """Whether a policy, or what it wraps, is an nn.Sequential without a forward for the parts of the state."""
+    """Return True if a policy, or the module in it, is an nn.Sequential without a forward for the parts of the state."""
     inner = policy
     while True:
         wrapped = [getattr(inner, name, None) for name in ("_orig_mod", "module")]
@@ -183,7 +183,7 @@ class _Evaluation:
 
 
 def _alike(x: Tensor, y: Tensor) -> bool:
-    """Whether two results are equal but for rounding."""
+    """Return True if two results are equal up to rounding."""
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
     if torch.equal(x, y):

@@ -1,8 +1,8 @@
 """A policy in the loop on a GPU, recorded: the launches of all steps, of physics and network, become one CUDA graph forward
 and one backward, so that no Python runs between two steps.
 
-A graph works on the memory it was recorded with. Weights are read where they lie (optimisers change them in place), states
-go in and out by copies.
+A graph works on the memory it was recorded with. Weights are read from their memory (optimizers change them in place), states
+are copied in and out.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class RecordedLoop:
     """`closed_loop` for `batch` robots and `steps` steps on a GPU, recorded once. Calling it with a state (batch, n) gives the
     Loop, differentiable with respect to the weights of the policy and the state.
 
-    What the policy does must be the same kernels each time, without a look at the numbers from Python. Between a call and its
-    backward pass there is no other call. While it is recorded no other loss of these weights may live: PyTorch would have to
+    The policy must launch the same kernels in each call, without reading values in Python. No other call is allowed between a
+    call and its backward pass. While it is recorded no other loss of these weights may live: PyTorch would have to
     wait for the stream on which that was computed, which cannot be recorded. gradient_options: as in `closed_loop`.
     """
 
@@ -50,8 +50,8 @@ class RecordedLoop:
             raise InputError("a loop is recorded on a GPU: make a Simulator(device='cuda'), or call closed_loop")
         if sim.engine.buffer_may_overflow:
             raise InputError(
-                "after each step somebody has to look whether all contacts found room, which cannot be recorded: make the "
-                "Simulator with a larger max_contacts"
+                "a CUDA graph cannot check the contact buffer for overflow: make the Simulator with max_contacts large enough "
+                "for all candidate contact points"
             )
         policy = OfState(policy) if isinstance(policy, nn.Sequential) else policy
         self.sim, self.policy, self.calls = sim, policy, 0

@@ -31,7 +31,7 @@ class OfState(nn.Module):
 
 
 def _is_hooked(module: nn.Module) -> bool:
-    """Whether calling a module does more than its class does."""
+    """Return True if calling a module does more than the forward of its class."""
     own = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     every = (
         "_global_forward_hooks",
@@ -143,7 +143,7 @@ class InsideLoop(torch.autograd.Function):
 
 
 def _outside(ctx: Any, saved: tuple[Any, ...], bars: tuple[Any, ...], needed: tuple[bool, ...]) -> list[Any]:
-    """The cotangents as functions of their own, for derivatives of gradients: from a loop with the policy outside."""
+    """Return the cotangents as differentiable functions, from a loop with the policy outside: for derivatives of gradients."""
     from .closed_loop import run_loop
 
     count, create = ctx.count, torch.is_grad_enabled()

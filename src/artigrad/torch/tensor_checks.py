@@ -36,7 +36,7 @@ def native(function: F) -> F:
 
 
 def tensor(sim: Simulator, name: str, x: Any) -> Tensor:
-    """A tensor of the simulator's dtype on its device. Values are looked at by the simulator's own checks."""
+    """Return x, checked for the simulator's dtype and device. The simulator checks its values."""
     if torch._C._get_tracing_state() is not None:
         raise InputError("torch.jit.trace would make constants of results: trace with torch.export or torch.compile")
     if not isinstance(x, Tensor):
@@ -54,19 +54,19 @@ def tensor(sim: Simulator, name: str, x: Any) -> Tensor:
 
 
 def is_batched(x: Any) -> bool:
-    """Whether a tensor stands for several, under a transformation or `is_grads_batched`."""
+    """Return True for a tensor with an axis of `vmap`, of a transformation or of `is_grads_batched`."""
     return isinstance(x, Tensor) and (
         torch._C._functorch.is_batchedtensor(x) or torch._C._functorch.is_legacy_batchedtensor(x)
     )
 
 
 def is_legacy_batched(x: Any) -> bool:
-    """Whether a tensor stands for several under `is_grads_batched`."""
+    """Return True for a tensor with an axis of `is_grads_batched`."""
     return isinstance(x, Tensor) and torch._C._functorch.is_legacy_batchedtensor(x)
 
 
 def is_traced(tensors: Iterable[Any]) -> bool:
-    """Whether tensors have no numbers: a mode records what is done with them, or they are of a class of their own."""
+    """Return True if operations on tensors are recorded: by a dispatch mode, or by a subclass of Tensor."""
     return torch._C._len_torch_dispatch_stack() > 0 or any(_is_fake(x) for x in tensors)
 
 
@@ -75,7 +75,7 @@ def _is_fake(x: Any) -> bool:
 
 
 def is_transformed() -> bool:
-    """Whether a transformation of `torch.func` or forward mode is active."""
+    """Return True if a transformation of `torch.func` or forward mode is active."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
@@ -117,7 +117,7 @@ class _FirstOnly(torch.autograd.Function):
 def first_only(
     bars: tuple[Tensor | None, ...], needed: tuple[bool, ...], inputs: tuple[Tensor | None, ...]
 ) -> list[Tensor | None]:
-    """The cotangents that are asked for; with create_graph=True such that differentiating them raises."""
+    """Return the needed cotangents; with create_graph=True their derivatives raise an error."""
     asked = [need and x is not None for x, need in zip(bars, needed, strict=True)]
     wanted = [x for x, ask in zip(bars, asked, strict=True) if ask]
     if torch.is_grad_enabled():

@@ -262,13 +262,13 @@ def _of_batch(function: Any, first: tuple[Any, ...], given: Iterable[Tensor | No
 
 
 def _is_differentiated(inputs: Sequence[Tensor | None]) -> bool:
-    """Whether PyTorch has to know of a call: gradients are recorded, or a transformation or forward mode is under way."""
+    """Return True if PyTorch records a call: for gradients, a transformation or forward mode."""
     recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     return recorded or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def _keep(ctx: Any, call: Call, tensors: Iterable[Tensor | None]) -> None:
-    """What both modes read."""
+    """Save the tensors that both modes read."""
     ctx.call = call
     ctx.save_for_backward(*tensors)
     ctx.save_for_forward(*tensors)
