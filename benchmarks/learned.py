@@ -250,7 +250,7 @@ def figure(runs: list[dict[str, Any]], file: Path) -> None:
 
     tasks = [t for t in GYM if any(r["job"]["task"] == t for r in runs)]
     fig, axes = plt.subplots(2, len(tasks), figsize=(3.2 * len(tasks), 5.5), squeeze=False)
-    colours = dict(zip(("shac", "ppo"), plt.cm.tab10.colors, strict=False))
+    colors = dict(zip(("shac", "ppo"), plt.cm.tab10.colors, strict=False))
     for column, task in enumerate(tasks):
         for row, (over, scale, label) in enumerate((("steps", 1e6, "million steps"), ("seconds", 1.0, "seconds"))):
             ax, named = axes[row, column], set[str]()
@@ -260,7 +260,7 @@ def figure(runs: list[dict[str, Any]], file: Path) -> None:
                 name = r["job"]["algorithm"]
                 steps, seconds, ys = zip(*r["tries"], strict=True)
                 xs = steps if over == "steps" else seconds
-                ax.plot(np.array(xs) / scale, ys, color=colours[name], lw=1, label=None if name in named else name)
+                ax.plot(np.array(xs) / scale, ys, color=colors[name], lw=1, label=None if name in named else name)
                 named.add(name)
             ax.set_xlabel(label)
             ax.set_title(task if row == 0 else "")

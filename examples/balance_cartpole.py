@@ -36,14 +36,14 @@ def main():
     torch.set_num_threads(1)  # matrices this small are faster on one core
     sim = ag.Simulator(ag.robots.cartpole(), dt=DT, dtype="f32")
     policy = Policy()
-    optimiser = torch.optim.Adam(policy.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
     for iteration in range(70):
         loop = closed_loop(sim, policy, random_starts(ROBOTS), STEPS, gradient_options=OPTIONS)
         cost = loop.q.square().mean() + 0.05 * loop.v.square().mean() + 1e-4 * loop.u.square().mean()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         cost.backward()
         nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
         if iteration % 10 == 0:
             print(f"iteration {iteration}: cost {cost.item():.4f}")
 

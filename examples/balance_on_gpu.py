@@ -35,15 +35,15 @@ def main():
     nn.init.zeros_(policy[2].weight)  # initial force: zero
     recorded = RecordedLoop(sim, policy, ROBOTS, STEPS, gradient_options=OPTIONS) if GPU else None
 
-    optimiser = torch.optim.Adam([w for w in policy.parameters() if w.requires_grad], lr=1e-2)
+    optimizer = torch.optim.Adam([w for w in policy.parameters() if w.requires_grad], lr=1e-2)
     for iteration in range(70):
         start = random_starts(ROBOTS)
         loop = recorded(start) if recorded else closed_loop(sim, policy, start, STEPS, gradient_options=OPTIONS)
         cost = loop.q.square().mean() + 0.05 * loop.v.square().mean() + 1e-4 * loop.u.square().mean()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         cost.backward()
         nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
         if iteration % 10 == 0:
             print(f"iteration {iteration}: cost {cost.item():.4f}")
 

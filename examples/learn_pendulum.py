@@ -45,18 +45,18 @@ def main():
 
     rods = Rods(masses=[1.0, 1.0], lengths=[1.0, 1.0])
     layer = PhysicsLayer(sim, STEPS, learn=rods)
-    optimiser = torch.optim.LBFGS(
+    optimizer = torch.optim.LBFGS(
         rods.parameters(), lr=0.5, max_iter=100, line_search_fn="strong_wolfe", tolerance_change=1e-12
     )
 
     def loss():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         error = (layer((q, v), u)[0] - seen).square().mean()
         error.backward()
         return error
 
     print(f"before: error {loss().item():.1e}")
-    optimiser.step(loss)
+    optimizer.step(loss)
     masses, lengths = rods.log_masses.exp().tolist(), rods.log_lengths.exp().tolist()
     print(f"after:  error {loss().item():.1e}, masses {masses}, lengths {lengths}")
     for found, true in ((masses, TRUE["masses"]), (lengths, TRUE["lengths"])):

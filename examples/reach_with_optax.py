@@ -28,16 +28,16 @@ def main():
         return jnp.square(tip - TARGET).sum() + 0.02 * jnp.square(speed).sum() + 1e-5 * jnp.square(u).sum()
 
     schedule = optax.cosine_decay_schedule(0.3, 200)
-    optimiser = optax.adam(schedule)
+    optimizer = optax.adam(schedule)
 
     @jax.jit
     def improve(u, memory):
         value, slope = jax.value_and_grad(loss)(u)
-        change, memory = optimiser.update(slope, memory)
+        change, memory = optimizer.update(slope, memory)
         return optax.apply_updates(u, change), memory, value
 
     u = 0.1 * jax.random.normal(jax.random.key(0), (STEPS, 2))
-    memory = optimiser.init(u)
+    memory = optimizer.init(u)
     for iteration in range(200):
         u, memory, value = improve(u, memory)
         if iteration % 50 == 0:

@@ -35,7 +35,7 @@ def pendulum(lengths: Any = TRUE) -> Model:
     b = ModelBuilder("lengths")
     above, end = "world", (0.0, 0.0, 0.0)
     for k, length in enumerate(lengths, 1):
-        centre = (0.0, 0.0, -length / 2)
+        center = (0.0, 0.0, -length / 2)
         b.add_body(
             f"rod{k}",
             above,
@@ -43,7 +43,7 @@ def pendulum(lengths: Any = TRUE) -> Model:
             axis=(0.0, 1.0, 0.0),
             position=end,
             mass=length,
-            com=centre,
+            com=center,
             inertia=rod(length, length, 0.1),
             damping=1.0,
         )

@@ -117,8 +117,8 @@ def draw_speed(cpu: dict[str, Any], gpu: dict[str, Any]) -> None:
         "artigrad, two cores": ("C0", [c["gradient"] for c in cpu["cells"]]),
         "artigrad, H200": ("C1", [c["gradient"] for c in gpu["cells"]]),
     }
-    for k, (title, (colour, seconds)) in enumerate(bars.items()):
-        axis.bar(np.arange(len(names)) + 0.2 * (k - 1.5), seconds, 0.19, color=colour, label=title)
+    for k, (title, (color, seconds)) in enumerate(bars.items()):
+        axis.bar(np.arange(len(names)) + 0.2 * (k - 1.5), seconds, 0.19, color=color, label=title)
     axis.set(yscale="log", ylabel="seconds with gradient")
     axis.set_xticks(np.arange(len(names)), names)
     axis.legend(frameon=False, ncols=2, fontsize=8)

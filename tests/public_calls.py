@@ -563,7 +563,7 @@ def builders():
         "q": ("keyframe",),
         "v": ("keyframe",),
         "u": ("keyframe",),
-        "com": ("centre", "center"),
+        "com": ("center",),
         "gear": ("actuator",),
         "vmax": ("muscle",),
         "lmin": ("muscle",),

@@ -1,6 +1,6 @@
-"""Language of finished packages and of all pages: docstrings open with a noun phrase or an imperative, code does not talk.
+"""Language of source and pages: docstrings open with a noun phrase or an imperative, in plain technical English.
 
-A package that was rewritten is added to DONE; PAGES are all pages. CONTRIBUTING.md has the rules for names.
+DONE has all packages except those in REST, and PAGES all pages. CONTRIBUTING.md has the rules for names.
 """
 
 import ast
@@ -15,61 +15,21 @@ import artigrad
 
 ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
+REST = ("physics/constraints/hard",)  # packages that are not checked yet
+FOLDERS = ("benchmarks", "examples", "experiments", "tests")
+
+
+def parts(folder, *nested):
+    """Paths of the modules and packages of a folder, relative to ROOT; `nested` packages are listed separately."""
+    found = sorted(p for p in (ROOT / folder).iterdir() if p.suffix == ".py" or (p / "__init__.py").exists())
+    return [name for p in found if (name := p.relative_to(ROOT).as_posix()) not in (*REST, *nested)]
+
+
 DONE = (
-    "__init__.py",
-    "__main__.py",
-    "_version.py",
-    "arguments.py",
-    "build",
-    "camera",
-    "cli",
-    "compiler",
-    "control",
-    "deprecation.py",
-    "envs",
-    "errors.py",
-    "examples",
-    "experiments",
-    "files.py",
-    "fit",
-    "formats",
-    "jax",
-    "jobs.py",
-    "kernels",
-    "learn",
-    "model",
-    "optimize",
-    "physics/collision",
-    "physics/constants",
-    "physics/constraints/__init__.py",
-    "physics/constraints/broadphase.py",
-    "physics/constraints/counting_sort.py",
-    "physics/constraints/law.py",
-    "physics/constraints/narrowphase.py",
-    "physics/constraints/paths.py",
-    "physics/constraints/report.py",
-    "physics/constraints/soft",
-    "physics/__init__.py",
-    "physics/context.py",
-    "physics/dynamics",
-    "physics/features.py",
-    "physics/frame_accelerations.py",
-    "physics/actuator_outputs.py",
-    "physics/integrate.py",
-    "physics/joints",
-    "physics/kinematics.py",
-    "physics/margin.py",
-    "physics/outputs.py",
-    "physics/sensors",
-    "physics/spatial",
-    "physics/step.py",
-    "physics/tables.py",
-    "physics/transmissions",
-    "robots",
-    "simulate",
-    "tasks",
-    "torch",
-    "view",
+    *parts("", "physics"),
+    *parts("physics", "physics/constraints"),
+    *parts("physics/constraints"),
+    *FOLDERS,
 )
 PAGES = [
     page.relative_to(REPOSITORY).as_posix()
@@ -80,10 +40,11 @@ PAGES = [
     )
 ]
 
-# a free relative, or a phrase without its noun, in place of the noun
+# a free relative, a phrase without its noun, or a verb in the third person, in place of a noun or an imperative
 OPENINGS = re.compile(
     r"(What|Whatever|Whether|Where|Wherever|How|Which|Whose|When|Who|Whoever|Of|The same|Those|That of|That which|"
-    r"See the head of)\b"
+    r"See the head of|From|By|As|So many|Also|Until|Adds|Collects|Computes|Does|Fills|Finds|Gives|Has|Holds|Keeps|"
+    r"Looks|Makes|Picks|Puts|Reads|Takes|Writes)\b"
 )
 # code returns, raises, stores and computes; it does not speak, look, feel or want
 DENIED = re.compile(
@@ -117,8 +78,10 @@ def texts(source):
 
 
 def files(name):
-    path = REPOSITORY / name if name in ("examples", "experiments") else ROOT / name
-    return [path] if path.is_file() else sorted(path.rglob("*.py"))
+    """Source files of a package, a module or a folder, without this one, which lists the denied words."""
+    path = REPOSITORY / name if name in FOLDERS else ROOT / name
+    found = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    return [file for file in found if file != Path(__file__)]
 
 
 @pytest.mark.parametrize("name", DONE)
@@ -151,7 +114,7 @@ def test_pages_use_plain_words(page):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("text", ["What has an engine.", "Of all points of two solids.", "Whether it is one."])
+@pytest.mark.parametrize("text", ["What has an engine.", "Of all points of two solids.", "Adds to the cotangents."])
 def test_denied_openings_are_found(text):
     assert OPENINGS.match(text)
 

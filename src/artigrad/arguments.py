@@ -117,9 +117,10 @@ def checked(function: Function) -> Function:
 
 
 def checked_model(function: Function) -> Function:
-    """Decorate a function that makes models likewise, with a ModelError. Numbers are left to the function, which names
-    the
-    part."""
+    """Decorate a function that constructs models, as `checked`, with ModelError for wrong arguments.
+
+    Numbers are left to the function, whose errors name the part of the model.
+    """
     return _checked(function, ModelError, ("float", "int"))
 
 

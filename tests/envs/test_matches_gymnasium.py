@@ -102,8 +102,8 @@ def test_cartpole_steps_match_dm_control(poles):
         place = np.concatenate([data.qpos[:1], np.stack([cosine, sine], -1).ravel()])
         np.testing.assert_allclose(batch.task.observe(now)[0], np.concatenate([place, data.qvel]), atol=1e-9)
         calm = tolerance(action, margin=1, value_at_margin=0, sigmoid="quadratic")[0]
-        slow, centred = tolerance(data.qvel[1:], margin=5).min(), tolerance(data.qpos[0], margin=2)
-        expected = (0.5 + 0.5 * cosine).mean() * (4 + calm) / 5 * (1 + slow) / 2 * (1 + centred) / 2
+        slow, centered = tolerance(data.qvel[1:], margin=5).min(), tolerance(data.qpos[0], margin=2)
+        expected = (0.5 + 0.5 * cosine).mean() * (4 + calm) / 5 * (1 + slow) / 2 * (1 + centered) / 2
         assert reward.item() == pytest.approx(expected, abs=1e-9) and not over
 
 

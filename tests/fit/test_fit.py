@@ -236,7 +236,7 @@ def put_nothing(params, x):
 @pytest.mark.parametrize(
     "parameters, words",
     [
-        (("colour",), "unknown parameter 'colour'"),
+        (("color",), "unknown parameter 'color'"),
         (("mass[rod9]",), "no body 'rod9' for 'mass\\[rod9\\]'; it has: rod1, rod2"),
         (("com[rod1].w",), "com has components x, y, z"),
         (("mass[rod1].x",), "mass has no components"),

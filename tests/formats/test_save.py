@@ -75,7 +75,7 @@ SOAKED = """<mujoco><option density="300" viscosity=".1" wind="1 0 0" gravity="0
 
 @pytest.mark.parametrize("kind", ["capsule", "cylinder", "ellipsoid", "box"])
 def test_boxes_in_a_fluid_keep_their_axes(kind, tmp_path):
-    """Also where two moments of inertia are equal, so that any axes across the third are principal ones."""
+    """Two moments of inertia may be equal, so that any axes across the third are principal ones."""
     size = {"ellipsoid": ".1 .1 .2", "box": ".1 .1 .1"}.get(kind, ".1 .2")
     text = SOAKED.format(f'<geom type="{kind}" size="{size}" euler="20 30 40"/>')
     model = ag.load(text)

@@ -148,14 +148,14 @@ def moving_plane(shape):
         (lambda: moving_plane(False), "visual plane on a body that moves .'a'"),
     ],
 )
-def test_what_mujoco_does_not_have_is_listed(make, message, tmp_path):
+def test_features_without_mujoco_counterpart_are_listed(make, message, tmp_path):
     model = make()
     with pytest.raises(ag.ModelError, match=message):
         ag.save(model, tmp_path / "m.xml")
 
 
 def test_bodies_at_rest_in_a_fluid_are_saved(tmp_path):
-    """Of a body fixed to the world neither box nor ellipsoids are felt."""
+    """Box and ellipsoids of a body that is fixed to the world have no effect."""
     text = """<mujoco><option density="10"/><worldbody><body name="rock"><geom size=".1" fluidshape="ellipsoid"/></body>
     <body pos="0 0 1"><freejoint/><geom name="fish" type="ellipsoid" size=".1 .2 .3" fluidshape="ellipsoid"/></body>
     </worldbody></mujoco>"""

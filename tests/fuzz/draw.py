@@ -422,11 +422,11 @@ def _lowest(case, normal):
     poses = ag.Simulator(model).outputs(case.state)
     for s, body in enumerate(model.shapes.body):
         R, r, p = poses.body_rotation[body], poses.body_position[body], model.params
-        centre = (r + R @ p.shape_position[s]) @ normal
+        center = (r + R @ p.shape_position[s]) @ normal
         along = (R @ matrix(p.shape_rotation[s])).T @ normal
         size = p.shape_size[s]
         kind = ag.model.model.SHAPES[model.shapes.kind[s]]
-        yield float(centre - _reach(kind, size, along, _vertices(model, s)))
+        yield float(center - _reach(kind, size, along, _vertices(model, s)))
 
 
 def _reach(kind, size, along, vertices):

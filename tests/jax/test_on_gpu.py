@@ -20,7 +20,7 @@ jax.config.update("jax_enable_x64", True)
 
 
 class NativeDevice(HostDevice):
-    """Also has the functions that native code calls."""
+    """Device of the host with the functions that native code calls."""
 
     def __init__(self):
         super().__init__()

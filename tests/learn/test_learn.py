@@ -384,7 +384,7 @@ class TwoPoles(CartpoleSwingUp):
 
 
 def test_user_task_is_trained_resumed_and_evaluated(tmp_path):
-    """As an object, and from a file on the command line."""
+    """It is passed as an object, and as a file on the command line."""
     (tmp_path / "poles.py").write_text(OWN)
     own, run = str(tmp_path / "poles.py"), str(tmp_path / "run")
     call = ["train", own, "--algorithm", "ppo", "--steps", "100", "--folder", run]

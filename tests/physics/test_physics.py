@@ -41,8 +41,8 @@ def test_linear_momentum_of_a_spinning_body_is_exact():
     traj = sim.rollout(state, steps=1000, params=floating)
     com = sim.outputs(ag.State(traj.q, traj.v), params=floating).com
     velocity = np.diff(com, axis=0) / 1e-2
-    centred = ag.Simulator(model, dt=1e-2)  # with its origin in the center of mass, the momentum is m v itself
-    straight = centred.rollout(state, steps=1000, params=floating.replace(com=np.zeros((1, 3))))
+    centered = ag.Simulator(model, dt=1e-2)  # with its origin in the center of mass, the momentum is m v itself
+    straight = centered.rollout(state, steps=1000, params=floating.replace(com=np.zeros((1, 3))))
     assert np.abs(straight.v[:, :3] - straight.v[0, :3]).max() < 1e-14
     assert np.abs(velocity - velocity.mean(0)).max() < 0.05  # off-center: to the order of the integrator
 

@@ -132,11 +132,11 @@ def test_ends_that_coincide_or_lie_on_the_surface():
 def test_invalid_paths_are_refused():
     b = ag.ModelBuilder("arm")
     b.add_body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
-    for name, x in (("one", -0.3), ("two", 0.3), ("centre", 0.0)):
+    for name, x in (("one", -0.3), ("two", 0.3), ("center", 0.0)):
         b.add_site(name, "world" if name == "one" else "rod", position=(x, 0, -0.5))
-    b.add_spatial_tendon("string", ["one", ("sphere", "centre", 0.1), "two"])
+    b.add_spatial_tendon("string", ["one", ("sphere", "center", 0.1), "two"])
     assert b.build().tendons[0].pieces[0].kind == "sphere"
     with pytest.raises(ag.ModelError, match="between two sites"):
-        b.add_spatial_tendon("end", ["one", "two", ("sphere", "centre", 0.1)])
+        b.add_spatial_tendon("end", ["one", "two", ("sphere", "center", 0.1)])
     with pytest.raises(ag.ModelError, match="a sphere or a cylinder"):
-        b.add_spatial_tendon("box", ["one", ("box", "centre", 0.1), "two"])
+        b.add_spatial_tendon("box", ["one", ("box", "center", 0.1), "two"])

@@ -117,12 +117,12 @@ def _bone_parts(rng, k, shapes, hollow):
     parts = f'<geom type="ellipsoid" size=".03 .04 .16" pos="0 0 -.15" mass="{rng.uniform(0.3, 2)}"/>' if k else ""
     for n in range(rng.integers(1, 4)):
         name, radius = f"{k}_{n}", rng.uniform(0.01, 0.04)
-        centre = np.array([0, 0, z - 0.3 * rng.choice([0.0, 0.5, 1.0])]) + 0.01 * rng.normal(size=3)
+        center = np.array([0, 0, z - 0.3 * rng.choice([0.0, 0.5, 1.0])]) + 0.01 * rng.normal(size=3)
         size = f'type="sphere" size="{radius}"' if rng.random() < 0.5 else f'type="cylinder" size="{radius} .03"'
-        parts += f'<geom name="w{name}" {size} pos="{_vec(centre)}" euler="{_vec(90 * rng.normal(size=3))}" mass="0"/>'
+        parts += f'<geom name="w{name}" {size} pos="{_vec(center)}" euler="{_vec(90 * rng.normal(size=3))}" mass="0"/>'
         side = rng.choice(["", "out", "in"] if hollow else ["", "out"])
         reach = {"": 0.0, "out": 1.2 + rng.random(), "in": 0.8 * rng.random()}[str(side)] * radius
-        parts += f'<site name="side{name}" pos="{_vec(centre + reach * _direction(rng))}"/>' if side else ""
+        parts += f'<site name="side{name}" pos="{_vec(center + reach * _direction(rng))}"/>' if side else ""
         shapes[k].append((f"w{name}", f'sidesite="side{name}"' if side else ""))
     for n in range(4):
         height = z - 0.3 * rng.random()

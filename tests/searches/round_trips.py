@@ -93,7 +93,7 @@ def touching(model):
 
 
 def same(one, other):
-    """What of two models differs that should be one."""
+    """Return a description of the first difference of two models that should be equal, or None."""
     parts = ("bodies", "joints", "parent", "joint_type", "sites", "actuators", "transmissions", "tendons", "equalities")
     parts += ("activations", "muscles", "actuator_kind", "options", "stopped_tendons", "sensors", "mocap")
     for what in (*parts, "actuator_gravcomp"):
@@ -132,7 +132,7 @@ def structure(one, other):
 
 
 def _numbers_for_others(one, other):
-    """What of cameras, visuals, magnets and limits of velocity a saved model lost; no step depends on them."""
+    """Return cameras, visuals, magnets or velocity limits that a saved model lost; no step depends on them."""
     here, there = (
         [(m.bodies[c.body] if c.body >= 0 else "", *c[2:]) for m in (x,) for c in sorted(m.cameras)]
         for x in (one, other)
@@ -158,7 +158,7 @@ def _same_sign(q, other):
 
 
 def _keyframes(one, other):
-    """What keyframes a saved model changed."""
+    """Return keyframes that a saved model changed."""
     q, v = order(one, other)
     for name, frame in one.keyframes.items():
         if name not in RESERVED:
@@ -174,7 +174,7 @@ def entries(model, i, k):
 
 
 def order(model, again):
-    """Where the entries of q and v of a loaded model are in those of the model that was saved."""
+    """Return the indices of the entries of q and v of a loaded model in those of the saved model."""
     joints = [model.joint(name) for i, name in enumerate(again.joints) if again.joint_kind(i).nv]
     return tuple(np.concatenate([np.zeros(0, int), *(entries(model, i, k) for i in joints)]) for k in (0, 1))
 
@@ -222,7 +222,7 @@ def motion(rng, model, again, text):
 
 
 def _readings(sims, states, u, m, wanted):
-    """What sensors read in another way."""
+    """Return readings that differ."""
     if not sims[0].model.sensors:
         return ""
     one, other = (sim.sensors(state, u) for sim, state in zip(sims, states, strict=True))

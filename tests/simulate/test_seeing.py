@@ -216,7 +216,7 @@ def test_contacts():
     )
 
 
-def test_a_reading_does_not_depend_on_neighbours_or_target():
+def test_a_reading_does_not_depend_on_batch_or_target():
     for text, sample in ((LIMITS, random_state), (CONTACTS, resting)):
         model, rng = ag.load(text), np.random.default_rng(4)
         state = sample(model, rng, 5)

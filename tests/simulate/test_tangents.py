@@ -69,7 +69,7 @@ def test_activations(integrator):
 
 
 def test_hvp_with_activations():
-    """By differences of the gradient, along state and controls; activations stay within their ranges."""
+    """The reference is differences of the gradient along state and controls; activations stay within their ranges."""
     model = ag.load(MUSCLED)
     sim, (state, u) = ag.Simulator(model), given(model, 1, 2)
     state, u = state._replace(act=np.clip(state.act, 0.1, 0.25)), 0.1 * u + 0.3

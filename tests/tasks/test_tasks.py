@@ -59,7 +59,7 @@ def test_pendulum_rises_within_its_bounds(made):
 
 
 def test_friction_of_the_racecar(made):
-    """From 0.002 in the paper to 0.15 to 0.30, and the derivative of the loss there and at the start."""
+    """It rises from 0.002 in the paper to 0.15 to 0.30; and the derivative of the loss there and at the start."""
     task = made["racecar"]
     assert task.sim.model.params.mass.sum() == pytest.approx(5.892, abs=1e-3)
     run = minimize(task, [[0.002]], method="sgd", iterations=10, **task.settings["sgd"])

@@ -100,7 +100,7 @@ def test_parameters_of_a_trajectory_are_recovered():
 
 
 def test_gradient_penalty():
-    """By two backward passes and by `torch.func`, against differences."""
+    """Two backward passes and `torch.func`, against differences."""
     sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1))
     layer = PhysicsLayer(sim, 4, learn=("mass", "inertia"))
     scatter(layer.params, 0.2)

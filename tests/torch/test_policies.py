@@ -131,7 +131,7 @@ def test_fast_weights_within_the_policy():
 
 
 def test_a_sequential_of_swapped_weights():
-    """Also the one that runs inside the compiled loop."""
+    """The policy that runs inside the compiled loop is included."""
     net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)).double()
     fast = {k: (1.2 * w.detach()).requires_grad_() for k, w in net.named_parameters()}
 

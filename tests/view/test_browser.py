@@ -198,7 +198,7 @@ def test_visual_options_are_shown(page):
         page.tab.get_by_label("play").uncheck()
         page.tab.get_by_text("show", exact=True).click()
         page.tab.wait_for_timeout(800)
-        for label in ("collision shapes", "frames", "centres of mass", "contact points", "contact forces"):
+        for label in ("collision shapes", "frames", "centers of mass", "contact points", "contact forces"):
             before = page.pixels()
             page.tab.get_by_label(label).check()
             page.wait_until(lambda before=before: changed(before, page.pixels()) > 8, f"{label} are drawn")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from artigrad.model.quaternions import matrix, of_matrix
-from artigrad.view.raster import rasterise, weights
+from artigrad.view.raster import rasterize, weights
 
 WIDTH, HEIGHT = 40, 30
 
@@ -32,7 +32,7 @@ def test_random_triangles_as_slowly():
     points = rng.uniform(-10, 50, size=(60, 2))
     nearness = rng.uniform(0.1, 1.0, size=60)
     faces = np.arange(60).reshape(20, 3)
-    seen = rasterise(points, nearness, faces, WIDTH, HEIGHT)
+    seen = rasterize(points, nearness, faces, WIDTH, HEIGHT)
     picture = np.zeros(WIDTH * HEIGHT)
     picture[seen.pixel] = seen.nearness
     expected = slowly(points, nearness, faces).ravel()
@@ -44,19 +44,19 @@ def test_random_triangles_as_slowly():
     assert np.allclose((share * corner.T).sum(0), seen.nearness, rtol=1e-5)
 
 
-def test_neighbours_leave_no_gap_and_do_not_overlap():
+def test_adjacent_triangles_leave_no_gap_and_do_not_overlap():
     points = np.array([[3.0, 3.0], [35.5, 4.0], [36.0, 26.0], [4.0, 25.0], [20.3, 13.7]])
     faces = np.array([[4, 1, 0], [4, 2, 1], [4, 3, 2], [4, 0, 3]])
-    both = rasterise(points, np.ones(5), faces, WIDTH, HEIGHT)
-    single = sum(len(rasterise(points, np.ones(5), faces[k : k + 1], WIDTH, HEIGHT).pixel) for k in range(4))
+    both = rasterize(points, np.ones(5), faces, WIDTH, HEIGHT)
+    single = sum(len(rasterize(points, np.ones(5), faces[k : k + 1], WIDTH, HEIGHT).pixel) for k in range(4))
     assert len(both.pixel) == single
 
 
 def test_nothing_behind_the_camera_or_outside():
     points = np.array([[0.0, 0.0], [0.0, 20.0], [20.0, 0.0]])
-    assert len(rasterise(points, np.ones(3), np.array([[0, 1, 2]]), WIDTH, HEIGHT).pixel)
+    assert len(rasterize(points, np.ones(3), np.array([[0, 1, 2]]), WIDTH, HEIGHT).pixel)
     for shift, near in (((0.0, 0.0), [1.0, 1.0, -1.0]), ((100.0, 0.0), np.ones(3))):
-        seen = rasterise(points + shift, np.array(near), np.array([[0, 1, 2]]), WIDTH, HEIGHT)
+        seen = rasterize(points + shift, np.array(near), np.array([[0, 1, 2]]), WIDTH, HEIGHT)
         assert len(seen.pixel) == 0
 
 

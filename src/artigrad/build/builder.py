@@ -91,7 +91,7 @@ IDLE = "equality within one rigid body"
     couple_tendons="add_tendon_coupling",
 )
 class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
-    """Collects bodies, sites, tendons and actuators; `build()` returns the Model.
+    """Builder of a model from bodies, sites, tendons and actuators; `build()` returns the Model.
 
             b = ModelBuilder("pendulum")
             b.add_body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))

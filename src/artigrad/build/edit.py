@@ -288,13 +288,13 @@ class Editor(LenientBuilder):
         A body takes with it its subtree, bodies that only add joints to it, all parts fixed to these and what acts on
         them. Removing a joint fixes its body at the joint's zero position.
         """
-        self._known(part, name)
+        self._check_part(part, name)
         gone, before = {(part, name)}, 0
         while len(gone) > before:
             before = len(gone)
             gone |= {("joint", b["joint_name"]) for x, b in self._bodies.items() if ("body", x) in gone}
             gone |= {(kind, x) for kind, x, needs in self._needs() if needs & gone}
-            gone |= {("body", x) for x in self._left_alone({x for kind, x in gone if kind == "body"})}
+            gone |= {("body", x) for x in self._joint_only_bodies({x for kind, x in gone if kind == "body"})}
         if part == "joint":
             self._fix(name)
         for kind, attribute in RECORDS.items():
@@ -309,7 +309,7 @@ class Editor(LenientBuilder):
         self._excluded = {pair for pair in self._excluded if not {("body", x) for x in pair} & gone}
         self._count_joints()
 
-    def _left_alone(self, gone: set[str]) -> set[str]:
+    def _joint_only_bodies(self, gone: set[str]) -> set[str]:
         """Return the bodies that only add a joint to a removed one."""
         names, alone = list(self._bodies), self._groups().alone
         return {
@@ -321,7 +321,7 @@ class Editor(LenientBuilder):
     @checked_model
     def rename(self, part: str, old: str, new: str) -> None:
         """Rename a part, in all references to it."""
-        self._known(part, old)
+        self._check_part(part, old)
         self._new(new, dict.fromkeys(self._names(part)), part)
         if part == "keyframe":
             self._new_keyframe(new)
@@ -354,7 +354,7 @@ class Editor(LenientBuilder):
             raise ModelError(f"a part is one of joint, {', '.join(RECORDS)}; not {part!r}")
         return [*getattr(self, RECORDS[part]), *(self._keyframe_parts if part == "keyframe" else ())]
 
-    def _known(self, part: str, name: str) -> None:
+    def _check_part(self, part: str, name: str) -> None:
         names = self._names(part)
         if name not in names:
             raise ModelError(f"'{self.name}' has no {part} '{name}'; {near(name, names)}")

@@ -21,7 +21,7 @@ FIELDS = ("anchor", "rotation", "torque_scale", "polynomial", "solref", "solimp"
 
 
 class EqualityBuilder:
-    """Collects equality constraints."""
+    """Methods of ModelBuilder for equality constraints."""
 
     _bodies: dict[str, dict[str, Any]]
     _joints: dict[str, int]

@@ -43,7 +43,7 @@ PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin", "ad
 
 
 class ShapeBuilder:
-    """Collects collision shapes."""
+    """Methods of ModelBuilder for collision shapes."""
 
     name: str
     _bodies: dict[str, dict[str, Any]]

@@ -46,7 +46,7 @@ class TendonPart(NamedTuple):
 
 
 class TendonBuilder:
-    """Collects tendons."""
+    """Methods of ModelBuilder for tendons."""
 
     _bodies: dict[str, dict[str, Any]]
     _joints: dict[str, int]

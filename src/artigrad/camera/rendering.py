@@ -169,7 +169,7 @@ class _Hits(NamedTuple):
 
     t: Tensor
     margin: Tensor
-    colour: Tensor
+    color: Tensor
     front: Tensor
 
 
@@ -178,7 +178,7 @@ def _render(scene: RayScene, camera: Camera, poses: Poses, soft: float) -> tuple
     inside = lens.directions()
     rays = poses.axes @ inside  # (B, 3, n)
     hits = [_cast(scene, [scene.solids[k] for k in group], poses, rays) for group in scene.groups]
-    t, margin, colour, front = (torch.cat(part, 1) for part in zip(*hits, strict=True))
+    t, margin, color, front = (torch.cat(part, 1) for part in zip(*hits, strict=True))
     if soft > 0:
         width = (soft * lens.pixel)[:, None, None] * t.clamp(min=1e-9)
         cover = torch.sigmoid(-4 * margin / width) * front
@@ -187,7 +187,7 @@ def _render(scene: RayScene, camera: Camera, poses: Poses, soft: float) -> tuple
     opacity = torch.tensor([scene.solids[k].opacity for group in scene.groups for k in group]).to(t)
     weight, behind = _in_front(cover * opacity[:, None], t.detach())
     alpha = 1 - behind
-    rgb = (weight[:, :, None] * colour).sum(1) + behind[:, None] * scene.background[:, None]
+    rgb = (weight[:, :, None] * color).sum(1) + behind[:, None] * scene.background[:, None]
     depth = (weight * t).sum(1) * -inside[:, 2] / alpha.clamp(min=1e-6)
     return rgb.movedim(1, -1), alpha, depth
 

@@ -131,7 +131,7 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
         return "actuator with several activations"
     if int(m.actuator_ctrlnum[a]) == 0:
         return "actuator without a control"
-    if int(m.actuator_ctrlnum[a]) > 1 and (_plain(m, a) is None or m.actuator_forcelimited[a] or _felt(m, a)):
+    if int(m.actuator_ctrlnum[a]) > 1 and (_plain(m, a) is None or m.actuator_forcelimited[a] or _is_sensed(m, a)):
         return "actuator with several controls, and a limit or a sensor of its force"
     if m.actuator_armature[a] or m.actuator_damping[a] or np.any(m.actuator_dampingpoly[a]):
         return "actuator with damping or armature of its own"
@@ -158,7 +158,7 @@ def _plain(m: Any, a: int) -> tuple[list[float], list[float]] | None:
     return gains, [0.0, -float(kp), -float(kv)] if controlled else [0.0, 0.0, -float(volt * own[1])]
 
 
-def _felt(m: Any, a: int) -> bool:
+def _is_sensed(m: Any, a: int) -> bool:
     """Return True if a sensor reads the force of actuator a."""
     kind, on = mujoco().mjtSensor.mjSENS_ACTUATORFRC, zip(m.sensor_type, m.sensor_objid, strict=True)
     return any(sensor == kind and i == a for sensor, i in on)

@@ -51,7 +51,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     if prepared is None:
         return Compiled(m, [], notes, {})
     unsupported = prepared.unsupported + _weigh(mj, m, prepared, strict)
-    _hide_what_has_looks(m)
+    _hide_shapes_with_visuals(m)
     return Compiled(m, unsupported, prepared.notes + notes, prepared.speeds)
 
 
@@ -62,7 +62,7 @@ def _compiled(mj: Any, source: Source, prepared: Preparation | None, floating: b
         _float(spec, source.label)
     if prepared is None:
         return spec.compile()
-    _looks_without_volume(mj, spec)
+    _accept_flat_visuals(mj, spec)
     _couple(mj, spec, prepared)
     _add_planes(mj, spec, prepared)
     for name in prepared.of_shapes:
@@ -134,7 +134,7 @@ def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:
     return spec
 
 
-def _looks_without_volume(mj: Any, spec: Any) -> None:
+def _accept_flat_visuals(mj: Any, spec: Any) -> None:
     """Let the compiler accept flat visual meshes, as shells."""
     solid = {g.meshname for g in spec.geoms if g.contype or g.conaffinity}
     for mesh in spec.meshes:
@@ -220,7 +220,7 @@ def _moved(mj: Any, m: Any) -> np.ndarray:
     return out
 
 
-def _hide_what_has_looks(m: Any) -> None:
+def _hide_shapes_with_visuals(m: Any) -> None:
     """Hide collision shapes of a URDF's links that have visual shapes."""
     looks = (m.geom_contype == 0) & (m.geom_conaffinity == 0)
     m.geom_group[~looks & np.isin(m.geom_bodyid, m.geom_bodyid[looks])] = HIDDEN

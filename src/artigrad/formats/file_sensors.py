@@ -52,11 +52,11 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
     if m.sensor_delay[s] or (m.sensor_interval[s].any() and m.sensor_interval[s][0] > 0):
         return " with a delay or an interval"
     if kind in DISTANCE_SENSORS:
-        return _unmeasured(b, m, names, s)
+        return _without_distance(b, m, names, s)
     if m.sensor_reftype[s] and kind not in (*SEEN_FROM, "contact", "insidesite"):
         return " in another frame"
     if kind == "rangefinder":
-        return _unseen(m, s)
+        return _unsupported_data(m, s)
     if kind == "contact" and not {int(m.sensor_objtype[s]), int(m.sensor_reftype[s])} <= set(SIDES):
         return " of this kind of part"
     if kind in ("tendonpos", "tendonvel") and names.tendon[i] not in b._tendons:
@@ -64,7 +64,7 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
     return None
 
 
-def _unmeasured(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
+def _without_distance(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
     """Return the shapes without distance computation."""
     geoms = [
         [g for g in range(m.ngeom) if (g if SIDES[kind] == "shape" else m.geom_bodyid[g]) == i]
@@ -73,7 +73,7 @@ def _unmeasured(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
     return " of a signed distance field" if any(names.geom[g] not in b._shapes for own in geoms for g in own) else None
 
 
-def _unseen(m: Any, s: int) -> str | None:
+def _unsupported_data(m: Any, s: int) -> str | None:
     """Return the data that a rangefinder does not support."""
     if m.sensor_objtype[s] != ObjType.SITE:
         return " of a camera"

@@ -122,11 +122,11 @@ def apply_flags(m: Any) -> None:
     for a in range(m.nactuator):
         group = int(m.actuator_group[a])
         if off(m, Off.ACTUATION) or (0 <= group < 31 and m.opt.disableactuator & (1 << group)):
-            _still(m, a)
+            _disable(m, a)
 
 
-def _still(m: Any, a: int) -> None:
-    """Return True if actuator a has no force and a constant activation: the integral of a control that can only be zero."""
+def _disable(m: Any, a: int) -> None:
+    """Remove the force of actuator a, and make its activation constant: the integral of a control limited to zero."""
     for name in ("gainprm", "biasprm", "gaintype", "biastype"):
         getattr(m, f"actuator_{name}")[a] = 0
     if m.actuator_dyntype[a]:

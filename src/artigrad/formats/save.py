@@ -150,7 +150,7 @@ class Writer:
         self.anchors: set[str] = set()  # names of sites that equalities need
         self.sees = any(s.kind == "rangefinder" for s in model.sensors)
         self.reference = model.reference
-        self.groups, self.sliding = self._groups(), self._slides_alone()
+        self.groups, self.sliding = self._groups(), self._keeps_inertia_axes()
         self.absorbed = {i for i in range(model.nb) if self._absorbs(i)}
 
     def text(self) -> str:
@@ -202,7 +202,7 @@ class Writer:
             bonds.append(Bond(parent, bool(m.joint_kind(i).nv) or i in m.mocap, bare))
         return groups(bonds)
 
-    def _slides_alone(self) -> set[int]:
+    def _keeps_inertia_axes(self) -> set[int]:
         """Return the bodies that may keep their axes of inertia.
 
         These are all but those that only slide and whose inverse weights differ from those that MuJoCo computes in
@@ -290,7 +290,7 @@ class Writer:
         turn = of_matrix(Q)
         if not inertia[~np.eye(3, dtype=bool)].any() and possible(np.sort(np.diag(inertia))):
             moments, turn = np.diag(inertia), IDENTITY
-        if self._felt_as_box(i) and self._is_inertia_box(i):  # whose axes are not unique if two moments are equal
+        if self._is_fluid_box(i) and self._is_inertia_box(i):  # whose axes are not unique if two moments are equal
             R, turn = matrix(self.p.fluid_rotation[i]), self.p.fluid_rotation[i]
             moments = np.diag(R.T @ inertia @ R)
         if (
@@ -633,7 +633,7 @@ class Writer:
             general.set(f"{what}type", "muscle")
             general.set(f"{what}prm", numbers([low, high, force, 1.0, *rest]))
 
-    def _felt_as_box(self, b: int) -> bool:
+    def _is_fluid_box(self, b: int) -> bool:
         """Return True if body b is represented by a box in a fluid, not by its shapes."""
         felt = {self.model.shapes.body[k] for k in self.model.shapes.wet}
         return "fluid" in self.model.features and self._moves(b) and b not in felt
@@ -762,7 +762,7 @@ class Writer:
         lose("plane on a body that moves", [m.shapes.names[s] for s in planes], "MuJoCo refuses the file")
         drawn = [m.bodies[v.body] for v in m.visuals if v.kind == "plane" and self._moves(v.body)]
         lose("visual plane on a body that moves", drawn, "not drawn: use a box")
-        boxes = [m.bodies[b] for b in range(m.nb) if self._felt_as_box(b) and not self._is_inertia_box(b)]
+        boxes = [m.bodies[b] for b in range(m.nb) if self._is_fluid_box(b) and not self._is_inertia_box(b)]
         lose("fluid box other than that of the inertia", boxes, "recomputed from the inertia")
         felt = {m.shapes.body[k] for k in m.shapes.wet} - {-1} if "fluid" in m.features else set()
         both = [m.bodies[b] for b in sorted(felt) if p.fluid_box[b].any()]

@@ -108,7 +108,7 @@ class Preparation:
             root.insert(0, ET.Element("link", name="world"))  # not reported
         check_tree(root, self.source.label)
         for element in root.iter():
-            self._spelled(element)
+            self._repair_numbers(element)
         fixed = [joint for joint in root.findall("joint") if joint.get("type") == "fixed"]
         self._fixed = {child.get("link", "") for joint in fixed for child in joint.findall("child")}
         for link in root.findall("link"):
@@ -129,7 +129,7 @@ class Preparation:
             findings.append(Finding(what, tuple(where), effect))
         return self
 
-    def _spelled(self, element: ET.Element) -> None:
+    def _repair_numbers(self, element: ET.Element) -> None:
         """Repair numbers and elements with one possible meaning.
 
         These are commas between numbers, defaults of environment variables, a decimal point too many, more than three
@@ -171,7 +171,9 @@ class Preparation:
                 self.mimics.append(Mimic(name, "" if other in fixed else other, multiplier, offset))
             else:
                 effect = "moves by itself: the coupling is not enforced"
-                self._mend("mimic joint", name, effect, f"joint '{name}' mimics '{other}', which is no other joint,")
+                self._report_repair(
+                    "mimic joint", name, effect, f"joint '{name}' mimics '{other}', which is no other joint,"
+                )
 
     def _skipped(self) -> None:
         """Collect extensions of other simulators, and velocity limits."""
@@ -183,7 +185,7 @@ class Preparation:
             if limit is not None and 0 < numbers(limit, "velocity", 0.0)[0] < 1e6:
                 self.speeds[element.get("name", "")] = numbers(limit, "velocity")[0]
 
-    def _mend(self, what: str, where: str, effect: str, sentence: str) -> None:
+    def _report_repair(self, what: str, where: str, effect: str, sentence: str) -> None:
         """Raise an error if strict, else add a finding."""
         if self.strict:
             raise ModelError(f"{sentence} of {self.source.label}; correct it, or load with strict=False: {effect}")
@@ -203,7 +205,7 @@ class Preparation:
             if element.tag == "visual":
                 self._found.setdefault(("unreadable visual", "not drawn"), []).append(f"{name}: {problem}")
             else:
-                self._mend(UNREADABLE, f"{name}: {problem}", LEFT_OUT, f"{problem} of '{name}'")
+                self._report_repair(UNREADABLE, f"{name}: {problem}", LEFT_OUT, f"{problem} of '{name}'")
 
     def without_flat(self, mesh: str) -> bool:
         """Remove collision shapes with a mesh without volume, by its name without extension; return True if there are
@@ -215,7 +217,9 @@ class Preparation:
                 if shape is not None and Path(shape.get("filename", "")).stem == mesh:
                     link.remove(element)
                     where = f"{link.get('name', '')}: mesh '{mesh}' (flat)"
-                    self._mend(UNREADABLE, where, LEFT_OUT, f"mesh '{mesh}' (flat) of '{link.get('name', '')}'")
+                    self._report_repair(
+                        UNREADABLE, where, LEFT_OUT, f"mesh '{mesh}' (flat) of '{link.get('name', '')}'"
+                    )
                     self.unsupported.append(Finding(UNREADABLE, (where,), LEFT_OUT))
         return len(self.unsupported) > before
 
@@ -276,7 +280,7 @@ class Preparation:
             self._found.setdefault(("link without <inertial>", WATER), []).append(name)
             return
         given = _inertia_of(inertial)
-        if given is None or (given.mass > 0 and _welcome(given.matrix)):
+        if given is None or (given.mass > 0 and _is_accepted(given.matrix)):
             return
         if inertial is not None:
             link.remove(inertial)
@@ -297,7 +301,9 @@ class Preparation:
         if limit is None or not {"lower", "upper"} <= set(limit.attrib):
             return
         if joint.get("type") == "spherical":
-            self._mend("limit of a spherical joint", name, "not limited", f"the limit of spherical joint '{name}'")
+            self._report_repair(
+                "limit of a spherical joint", name, "not limited", f"the limit of spherical joint '{name}'"
+            )
         elif numbers(limit, "lower")[0] > numbers(limit, "upper")[0]:
             self._found.setdefault(("limit with lower above upper", NO_LIMIT), []).append(name)
         else:
@@ -346,7 +352,7 @@ def _rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
     return R[2] @ R[1] @ R[0]
 
 
-def _welcome(inertia: np.ndarray) -> bool:
+def _is_accepted(inertia: np.ndarray) -> bool:
     """Return True if the compiler accepts it: three positive moments, none more than the sum of the others."""
     a, b, c = np.linalg.eigvalsh(inertia)
     return bool(a > 0 and a + b >= c)

@@ -135,7 +135,7 @@ class _ConstantsRun:
         rows = np.atleast_2d(flat)
         return self.here.array(np.ascontiguousarray(np.broadcast_to(rows, (self.count, rows.shape[1]))))
 
-    def room(self) -> Any:
+    def new_constants(self) -> Any:
         """Return memory for constants."""
         return self.here.packed(self.kernel.packed_shape(self.count, constants_size(self.model)))
 
@@ -165,7 +165,7 @@ class _ConstantsRun:
 def derive_constants(params: Params, options: Options, batch: int, threads: int, device: Device) -> Any:
     """Return the constants of `params` for kernels on a device: (n,) if shared, else packed."""
     making = _ConstantsRun(_kernel, params, options, batch, threads, device)
-    out = making.room()
+    out = making.new_constants()
     making.run({}, out=out)
     return making.constants(out)
 
@@ -175,8 +175,8 @@ def derive_constants_jvp(
 ) -> Any:
     """Return the tangent of the constants for the tangent of `params`."""
     making = _ConstantsRun(_tangent_kernel, params, options, batch, threads, device)
-    out = making.room()
-    making.run({}, out=making.room(), d_out=out, d_params=making.sets(d_params))
+    out = making.new_constants()
+    making.run({}, out=making.new_constants(), d_out=out, d_params=making.sets(d_params))
     return making.constants(out)
 
 

@@ -95,10 +95,10 @@ class Shape(NamedTuple):
 
 def block_of(target: Target) -> int:
     """Return the number of neurons per block in kernels for this target."""
-    return BLOCK_ALONE if _alone(target) else BLOCK
+    return BLOCK_ALONE if _single_robot(target) else BLOCK
 
 
-def _alone(target: Target) -> bool:
+def _single_robot(target: Target) -> bool:
     return target.native and target.lanes == 1 and target.cuda is None
 
 
@@ -117,7 +117,7 @@ class _Layers:
 
     def __init__(self, activations: tuple[str, ...], alone: bool, a: dict[str, Any]):
         self.activations, self.last, self.a = activations, len(activations), a
-        self.product = _product_alone if alone else _product
+        self.product = _product_single if alone else _product
 
     def evaluate(self) -> Reals:
         """Compute x_L from x_0."""
@@ -160,7 +160,7 @@ def _product(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any
             finish(block * BLOCK + j, total.value)
 
 
-def _product_alone(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any, Any], None]) -> None:
+def _product_single(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any, Any], None]) -> None:
     """Product for one robot, with the neurons of a block in one vector; sums have the same order as for a pack."""
     e, n = target(), BLOCK_ALONE
     for block in loop(blocks):
@@ -190,7 +190,7 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
     shape = Shape((0,) * (len(activations) + 1), activations)  # sizes are arguments: one kernel for all
 
     def body(**a: Any) -> None:
-        s, network = key.step(a), _Layers(activations, _alone(key.target), a)
+        s, network = key.step(a), _Layers(activations, _single_robot(key.target), a)
         nu = s.model.nu
         get_state(s, a, 0)
         clear_status(s)
@@ -236,7 +236,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
     shape = Shape((0,) * (len(activations) + 1), activations)
 
     def body(**a: Any) -> None:
-        s, network = key.step(a), _Layers(activations, _alone(key.target), a)
+        s, network = key.step(a), _Layers(activations, _single_robot(key.target), a)
         s = s.at(bars=key.bars(s, a.get("const_bar")))
         nu = s.model.nu
         take_bars(s, a)

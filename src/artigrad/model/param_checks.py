@@ -139,7 +139,7 @@ def check_structure(params: Params, *, restitution: bool, shared_stops: bool) ->
     _check_extras(params)
     if params.checked:
         _check_servos(params)
-        _check_carried(params)
+        _check_subtree_masses(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
     if shared_stops:  # one row for both
@@ -180,7 +180,7 @@ def _check_servos(params: Params) -> None:
                 )
 
 
-def _check_carried(params: Params) -> None:
+def _check_subtree_masses(params: Params) -> None:
     """Refuse a joint that moves no mass, and an inertia without mass, unless the model came with it."""
     m, carried = params.model, np.array(params.mass)
     new = (params.mass != m.params.mass) | (params.inertia != m.params.inertia).any(-1)

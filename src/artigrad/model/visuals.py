@@ -11,7 +11,7 @@ import numpy as np
 KINDS = {
     "plane": "half extents along x and y, 0 for endless",
     "sphere": "radius",
-    "capsule": "radius, half length between the centres of its caps, along z",
+    "capsule": "radius, half length between the centers of its caps, along z",
     "cylinder": "radius, half length, along z",
     "box": "half edges along x, y, z",
     "ellipsoid": "half axes along x, y, z",

@@ -146,7 +146,7 @@ def _topology(model: Model) -> dict[str, Any]:
         "link_v": links.v,
         "link_nv": links.nv,
         "tree": links.tree,
-        **_carried(links.parent),
+        **_subtrees(links.parent),
         "is_lone": _ints(lone_links(model)),
         "first_inwards": _ints(_last_of_each(links.parent)),
         "is_tip": _ints(i not in links.parent for i in range(len(links.parent))),
@@ -300,7 +300,7 @@ def lone_links(model: Model) -> np.ndarray:
     return np.array([i > 0 and MOVING[k].floating and i not in links.parent for i, k in enumerate(links.kind)])
 
 
-def _carried(parent: np.ndarray) -> dict[str, np.ndarray]:
+def _subtrees(parent: np.ndarray) -> dict[str, np.ndarray]:
     """Return the subtrees of all links, each beginning with the link itself, root to tip, and their first positions."""
     carried: list[list[int]] = [[i] for i in range(len(parent))]
     for i in range(1, len(parent)):

@@ -308,7 +308,7 @@ def vjp_tangent(
       with_params: Compute the tangent of the gradient of parameters.
     """
     batch, T = inputs.batch, inputs.steps
-    back, d_back = (Cotangents(engine, inputs, x, with_params) for x in _alike(engine, inputs, bars))
+    back, d_back = (Cotangents(engine, inputs, x, with_params) for x in _same_form(engine, inputs, bars))
     flags = back.flags(with_params)
     flags["with_params"] |= d.params is not None
     moving = d.params is not None
@@ -338,7 +338,7 @@ def vjp_tangent(
     return StepsGradient(d_back.state_bar, d_back.u_bar, d_back.wrench_bar, params), back.health[:, 1]
 
 
-def _alike(engine: Engine, inputs: Inputs, bars: tuple[LossBars, LossBars]) -> list[LossBars]:
+def _same_form(engine: Engine, inputs: Inputs, bars: tuple[LossBars, LossBars]) -> list[LossBars]:
     """Return cotangents and their tangents in one form: both of all states or both of the last, with forces if one has some."""
     m, batch, rows = engine.model, inputs.batch, inputs.steps + 1
     every = any(x is not None and x.ndim == 3 for own in bars for x in own[:3])

@@ -116,7 +116,7 @@ def read(sim: Simulator, path: Path) -> Trajectory:
     mark = checks.fingerprint(u, wrench)
     about = (EveryStep(), {0: states}, batched, violation, mark, policy, hold)
     traj = Trajectory(sim, final, u, wrench, params, steps, *about)
-    _warn_if_it_does_not_follow(traj, path, np.asarray(found["q"]).dtype.itemsize)
+    _warn_if_steps_differ(traj, path, np.asarray(found["q"]).dtype.itemsize)
     return traj
 
 
@@ -129,13 +129,15 @@ def _same_options(sim: Simulator, path: Path, recorded: Any) -> None:
     except (ValueError, TypeError, AttributeError, KeyError):
         raise InputError(f"'{path.name}' is not a saved trajectory, or a damaged one") from None
     if other := [f.name for f in fields(Options) if getattr(its, f.name) != getattr(sim.options, f.name)]:
-        made, here = (", ".join(f"{name}={_spelled(getattr(o, name))}" for name in other) for o in (its, sim.options))
+        made, here = (
+            ", ".join(f"{name}={_python_text(getattr(o, name))}" for name in other) for o in (its, sim.options)
+        )
         raise InputError(
             f"'{path.name}' was made with {made}, and this simulator has {here}: read it with Simulator(model, {made})"
         )
 
 
-def _spelled(option: Any) -> str:
+def _python_text(option: Any) -> str:
     """Return the Python text of an option."""
     return f"ag.{option!r}" if isinstance(option, LawOptions) else repr(option)
 
@@ -149,7 +151,7 @@ def _policy(found: dict[str, Any]) -> Network | None:
     return Network(layers, tuple(names))
 
 
-def _warn_if_it_does_not_follow(traj: Trajectory, path: Path, size: int) -> None:
+def _warn_if_steps_differ(traj: Trajectory, path: Path, size: int) -> None:
     """Warn if a step from some state is not the next state: gradients would be those of another trajectory."""
     sim, states = traj.simulator, traj.every_state()
     if not sim.checks.on_host or sim.backend != "native":

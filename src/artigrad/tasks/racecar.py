@@ -107,7 +107,7 @@ class Racecar(Task):
         self.lower, self.upper = np.array([0.0]), np.array([1.0])
 
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
-        """Return the paper's 0.002 first, and random values up to 0.5."""
+        """Return initial guesses: the paper's 0.002, then random values up to 0.5."""
         return np.concatenate([[[0.002]], rng.uniform(0.0, 0.5, size=(starts - 1, 1))])
 
     def rollout(self, x: np.ndarray) -> Trajectory:

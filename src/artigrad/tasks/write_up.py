@@ -113,14 +113,14 @@ def _curves(study: Study, axes: Any) -> None:
     from matplotlib.ticker import NullFormatter
 
     task = study.task
-    for colour, history in zip(("C0", "C3"), study.histories.values(), strict=False):
+    for color, history in zip(("C0", "C3"), study.histories.values(), strict=False):
         if history.iterations == 0:
             continue
         error = np.maximum(task.error(np.array(history.loss[: history.iterations])), 1e-12)
         k = np.arange(1, history.iterations + 1)
         for axis, x in zip(axes, (k, k * history.evaluations, np.array(history.seconds)), strict=True):
-            axis.plot(x, error, color=colour, alpha=0.25, lw=1)
-            axis.plot(x, np.minimum.accumulate(error.min(1)), color=colour, lw=2, label=history.method)
+            axis.plot(x, error, color=color, alpha=0.25, lw=1)
+            axis.plot(x, np.minimum.accumulate(error.min(1)), color=color, lw=2, label=history.method)
     names = ("iterations (CMA-ES: generations)", "simulated motions per start", "seconds, all starts together")
     for axis, name in zip(axes, names, strict=True):
         axis.axhline(task.goal, color="0.5", ls=":", lw=1)

@@ -211,7 +211,7 @@ function labelled(about, type, bind) {
 }
 
 const LAYERS = { forces: "contact forces", points: "contact points", shapes: "collision shapes", frames: "frames",
-  masses: "centres of mass" };
+  masses: "centers of mass" };
 
 function layersOf(scene) {  // a checkbox for all that can be shown beside the looks
   const boxes = {};

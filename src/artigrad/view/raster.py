@@ -33,7 +33,7 @@ class Planes(NamedTuple):
     inverse: np.ndarray
 
 
-def rasterise(points: np.ndarray, nearness: np.ndarray, faces: np.ndarray, width: int, height: int) -> Seen:
+def rasterize(points: np.ndarray, nearness: np.ndarray, faces: np.ndarray, width: int, height: int) -> Seen:
     """Rasterize triangles.
 
     points (n, 2) in pixels, y downwards; nearness (n,): positive, increasing towards the camera, and affine over the

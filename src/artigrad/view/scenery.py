@@ -141,12 +141,12 @@ class Sticks:
 
     def body(self, i: int) -> list[Part]:
         """Parts of body i."""
-        colour = PALETTE[self.depth[i] % len(PALETTE)]
+        color = PALETTE[self.depth[i] % len(PALETTE)]
         sticks = [(s, e) for s, e in self._sticks(i) if np.linalg.norm(e - s) > 0.15 * self.typical]
         solids = [self._stick(s, e) for s, e in sticks]
         if self._is_hub(i) or not sticks:
             solids.append(self._box(i))
-        parts = [Part(i, merged(solids), colour)]
+        parts = [Part(i, merged(solids), color)]
         if self.model.joint_kind(i).angular:
             r = 1.35 * max((self._radius(s, e) for s, e in sticks), default=0.06 * self.typical)
             R = z_towards(self.params.axis[i])

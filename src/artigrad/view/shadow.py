@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .raster import rasterise
+from .raster import rasterize
 from .style import LIGHT, axes_of
 
 SHADOW = 512  # pixels along an edge of the lamp's image
@@ -22,19 +22,19 @@ class Lamp:
         u, v = (points @ self.axes[k] * self.scale + SHADOW / 2 for k in (0, 1))
         return u, v
 
-    def look(self, points: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def depth_map(self, points: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the depth of the nearest surface of each pixel, and the light that it takes from surfaces far behind."""
         u, v = self.place(points.astype(np.float64))
         # This image has y upwards, which reverses the triangles: those that face away from the lamp are drawn, so that
         # no lit surface shades
         # itself.
-        seen = rasterise(np.stack([u, v], axis=1), points @ self.axes[2] + self.away, faces, SHADOW, SHADOW)
+        seen = rasterize(np.stack([u, v], axis=1), points @ self.axes[2] + self.away, faces, SHADOW, SHADOW)
         near = np.zeros(SHADOW * SHADOW, np.float32)
         near[seen.pixel] = seen.nearness
         mask = (near > 0).astype(np.float32).reshape(SHADOW, SHADOW)
         return near, _blurred(_blurred(mask, 3), 4).ravel()
 
-    def seen_by(self, points: np.ndarray, near: np.ndarray) -> np.ndarray:
+    def visibility(self, points: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Return the fraction of the lamp visible from each point: the mean over four pixels around it in the lamp's image."""
         u, v = self.place(points)
         height = points @ self.axes[2] + self.away + 0.004 * self.reach

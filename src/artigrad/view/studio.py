@@ -7,7 +7,7 @@ import numpy as np
 from .frames import Frames, Framing
 from .ground import Ground
 from .meshes import merged
-from .raster import Seen, rasterise, weights
+from .raster import Seen, rasterize, weights
 from .scenery import Scene
 from .shadow import Lamp
 from .style import ARROW, LIGHT, Eye, arrows_of, force_scale, linear
@@ -26,8 +26,8 @@ class Studio:
         self.vertices = [part.mesh.vertices for part in scene.parts]
         whole = merged([part.mesh for part in scene.parts])
         self.faces, self.normals = whole.faces, [part.mesh.normals for part in scene.parts]
-        colours = (np.tile(linear(p.rgba[:3]), (len(p.mesh.faces), 1)) for p in scene.parts)
-        self.colour = np.concatenate([np.zeros((0, 3)), *colours]).astype(np.float32)
+        colors = (np.tile(linear(p.rgba[:3]), (len(p.mesh.faces), 1)) for p in scene.parts)
+        self.color = np.concatenate([np.zeros((0, 3)), *colors]).astype(np.float32)
         # parts with coincident surfaces must not flicker: each of four consecutive parts is slightly nearer
         self.nearer = np.concatenate(
             [np.zeros(0), *(np.full(len(p.mesh.vertices), 1 + k % 4 * 3e-4) for k, p in enumerate(scene.parts))]
@@ -39,11 +39,11 @@ class Studio:
     def picture(self, k: int) -> np.ndarray:
         """Return frame k as (height, width, 3) bytes."""
         focus = self.framing.focus[k]
-        points, normals, faces, colour = self._world(k, focus)
-        near_lamp, shadow = self.lamp.look(points, faces)
+        points, normals, faces, color = self._world(k, focus)
+        near_lamp, shadow = self.lamp.depth_map(points, faces)
         image = self.ground.picture(focus, shadow)
         seen = self._look(points, faces)
-        image[seen.pixel] = self._shade(seen, points, normals, faces, colour, near_lamp)
+        image[seen.pixel] = self._shade(seen, points, normals, faces, color, near_lamp)
         fine = image.reshape(self.eye.height, self.eye.width, 3)
         mean = sum(fine[i::FINE, j::FINE] for i in range(FINE) for j in range(FINE)) / FINE**2
         return (np.sqrt(np.clip(mean, 0, 1)) * 255 + 0.5).astype(np.uint8)
@@ -57,21 +57,21 @@ class Studio:
             shift = motion.position[k, part.body + 1] - focus
             points.append(vertices @ R.T + shift.astype(np.float32))
             normals.append(own @ R.T)
-        faces, colour = self.faces, self.colour
+        faces, color = self.faces, self.color
         if motion.forces and len(motion.forces[k].points):
             arrows = arrows_of(motion.forces[k], self.force_scale, self.framing.radius)
             count = sum(map(len, points))
             points.append(arrows.vertices - focus.astype(np.float32))
             normals.append(arrows.normals)
             faces = np.concatenate([faces, arrows.faces + count])
-            colour = np.concatenate([colour, np.tile(linear(ARROW).astype(np.float32), (len(arrows.faces), 1))])
-        return np.concatenate(points), np.concatenate(normals), faces, colour
+            color = np.concatenate([color, np.tile(linear(ARROW).astype(np.float32), (len(arrows.faces), 1))])
+        return np.concatenate(points), np.concatenate(normals), faces, color
 
     def _look(self, points: np.ndarray, faces: np.ndarray) -> Seen:
         screen, nearness = self.eye.project(points)
         nearness[: len(self.nearer)] *= self.nearer
         nearness[len(self.nearer) :] *= BEFORE  # arrows are drawn in front of bodies
-        return rasterise(screen, nearness, faces, self.eye.width, self.eye.height)
+        return rasterize(screen, nearness, faces, self.eye.width, self.eye.height)
 
     def _shade(
         self,
@@ -79,7 +79,7 @@ class Studio:
         points: np.ndarray,
         normals: np.ndarray,
         faces: np.ndarray,
-        colour: np.ndarray,
+        color: np.ndarray,
         near_lamp: np.ndarray,
     ) -> np.ndarray:
         """Light from the sky and the floor, from the lamp outside of shadows, and slight specular reflection."""
@@ -89,7 +89,7 @@ class Studio:
         n = np.einsum("kn,knc->nc", share, normals[corner])
         n /= np.sqrt(np.einsum("nc,nc->n", n, n))[:, None]
         at = np.einsum("kn,knc->nc", share, points[corner])
-        free = self.lamp.seen_by(at + 0.012 * self.framing.radius * n, near_lamp)
+        free = self.lamp.visibility(at + 0.012 * self.framing.radius * n, near_lamp)
         lit = np.maximum(n @ LIGHT.astype(np.float32), 0) * free
         half = LIGHT + self.eye.axes[2]
         gloss = np.maximum(n @ (half / np.linalg.norm(half)).astype(np.float32), 0) * (lit > 0)
@@ -97,4 +97,4 @@ class Studio:
             gloss *= gloss  # to the power of 32
         sky = 0.5 + 0.5 * n[:, 2]
         light = 0.26 + 0.28 * sky + 0.62 * lit
-        return colour[face] * light[:, None] + (0.16 * gloss)[:, None]
+        return color[face] * light[:, None] + (0.16 * gloss)[:, None]

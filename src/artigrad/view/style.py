@@ -51,15 +51,15 @@ def arrows_of(forces: Forces, scale: float, radius: float) -> Mesh:
 
 
 def axes_of(back: np.ndarray) -> np.ndarray:
-    """Right, up and back as rows, for a view against `back`."""
+    """Return the axes right, up and back of a camera as rows; back: unit vector from the focus to the camera."""
     right = np.cross([0.0, 0.0, 1.0], back)
     right /= np.linalg.norm(right)
     return np.stack([right, np.cross(back, right), back])
 
 
-def linear(colour: Any) -> np.ndarray:
+def linear(color: Any) -> np.ndarray:
     """Linear light from screen values; a square approximates their curve, and its root is fast."""
-    return np.square(np.asarray(colour, float))
+    return np.square(np.asarray(color, float))
 
 
 class Eye(NamedTuple):

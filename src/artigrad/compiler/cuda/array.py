@@ -175,7 +175,7 @@ class DeviceArray:
 
     @property
     def contiguous(self) -> bool:
-        return _lies_in_order(self.shape, self.strides, self.dtype.itemsize)
+        return _is_c_contiguous(self.shape, self.strides, self.dtype.itemsize)
 
     # -- numbers ---------------------------------------------------------------------------------------------------
     def copy(self) -> DeviceArray:
@@ -277,10 +277,10 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def _in_rows(x: DeviceArray) -> bool:
     """True if each x[i] is contiguous."""
-    return x.ndim > 1 and _lies_in_order(x.shape[1:], x.strides[1:], x.itemsize)
+    return x.ndim > 1 and _is_c_contiguous(x.shape[1:], x.strides[1:], x.itemsize)
 
 
-def _lies_in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
+def _is_c_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
     """True if the elements are contiguous in C order; strides of axes of length 1 do not matter."""
     for n, stride in zip(reversed(shape), reversed(strides), strict=True):
         if n == 0:

@@ -140,7 +140,7 @@ def _body_frame(m: ConstantsContext, i: Any, joint: Joint, Y: Transform) -> None
 
 
 def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> Force:
-    """Return the cotangent of X, the pose of body i in its parent; set those of its joint."""
+    """Return the cotangent of X, the pose of body i in its parent, and set the cotangents of its joint."""
     fields, bars, B_bar = m.fields, m.bars, m.bodies[i].B_bar
     link, parent = m.model.link_of_body[i], m.bodies[m.structure.body_parent[i]]
     own = m.out_bar.link[link]

@@ -241,7 +241,7 @@ def point_geometry(s: Step, k: Any, m: Any) -> tuple[ContactGeometry, Vec3]:
 
 
 def saved_geometry(s: Step, k: Any, m: Any, n: Any) -> ContactGeometry:
-    """Contact geometry of point m of pair k, which is contact n."""
+    """Return the stored contact geometry of point m of pair k, which is contact n."""
     return contact_geometry(
         pair_routine(s, k), pair_of(s, k)[0], pair_point(s, k, m, lambda _: s.constraints.contact_records[n])
     )

@@ -48,7 +48,7 @@ def along_paths(s: Step, c: Any) -> Iterator[tuple[Any, Vec3]]:
                 yield k, problem.Z.struct(problem.z(c, side, m.dof_depth[k]), Vec3)
 
 
-def seen_by(s: Step, c: Any) -> Vec3:
+def jacobian_product(s: Step, c: Any) -> Vec3:
     """Return J x of the rows of contact c, for the x whose scaled tip-to-root sweep is in problem.ut."""
     total = carry(Vec3.zero())
     for k, z in along_paths(s, c):

@@ -75,7 +75,7 @@ def _solve_inward(s: Step, i: Any, b: Reals) -> None:
 
 def _eliminate(s: Step, i: Any, diagonal: Diagonal) -> None:
     parent = s.link[s.model.parent[i]]
-    left = joints.eliminate(s, i, _felt(s, i), diagonal(s, i))
+    left = joints.eliminate(s, i, _articulated_inertia(s, i), diagonal(s, i))
 
     def first() -> None:
         parent.IA = left
@@ -86,7 +86,7 @@ def _eliminate(s: Step, i: Any, diagonal: Diagonal) -> None:
     switch(s.model.first_inwards[i], {1: first, 0: another})
 
 
-def _felt(s: Step, i: Any) -> Articulated:
+def _articulated_inertia(s: Step, i: Any) -> Articulated:
     """Return the articulated inertia of link i: that of the link plus the contributions of its children."""
     link = s.link[i]
     tip: Callable[[], Articulated] = lambda: Articulated.of(link.I)  # noqa: E731

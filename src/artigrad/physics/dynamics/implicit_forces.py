@@ -18,11 +18,11 @@ from ..transmissions.transmission import along, clear_line_bars, lines_vjp
 from . import articulated, velocity_matrix
 from .actuation import by_transmission, depends_on_velocity, drive_of, efforts, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
-from .fluid_rates import fluid_rates_vjp
+from .fluid_derivatives import fluid_derivatives_vjp
 from .momentum import mass_times, mass_times_vjp
 from .passive import tendon_rate, tendon_rate_vjp
 from .springs import curved_rate, curved_rate_vjp
-from .transmission_rates import line_rates_vjp
+from .transmission_derivatives import transmission_derivatives_vjp
 
 MATRIX = ("lone", "full")
 
@@ -82,17 +82,17 @@ def implicit_force_bars(s: Step) -> None:
     lines = s.has("lines") and s.implicit_terms in MATRIX
     if lines:
         clear_line_bars(s)
-        line_rates_vjp(s, ws.implicit_accel, mu)
+        transmission_derivatives_vjp(s, ws.implicit_accel, mu)
         for t in loop(s.model.nline):
             tendon_rate_vjp(s, t, ws.line_rate[t])
     velocity_derivatives_vjp(s, ws.rate)
     if lines:
         lines_vjp(s)
     if s.has("fluid") and s.implicit_terms in MATRIX:
-        fluid_rates_vjp(s, ws.implicit_accel, mu)
+        fluid_derivatives_vjp(s, ws.implicit_accel, mu)
     mass_times_vjp(s, ws.qdd, mu)
     if s.implicit_terms in MATRIX:
-        velocity_matrix.bias_rates_vjp(s, ws.implicit_accel, mu)
+        velocity_matrix.bias_derivatives_vjp(s, ws.implicit_accel, mu)
 
 
 # -- the diagonal of B -----------------------------------------------------------------------------------------------------

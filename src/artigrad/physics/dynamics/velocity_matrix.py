@@ -14,10 +14,10 @@ from .. import joints
 from ..context import Step
 from ..kinematics import link_kinematics
 from ..spatial import Force, Motion, cross_force, cross_motion
-from .fluid_rates import add_fluid_rates
+from .fluid_derivatives import add_fluid_derivatives
 from .inverse_dynamics import inverse_dynamics_vjp
 from .mass_matrix import mass_matrix
-from .transmission_rates import add_line_rates
+from .transmission_derivatives import add_transmission_derivatives
 
 
 def _column(s: Step, i: Any, j: Any, out: Reals) -> None:
@@ -57,7 +57,7 @@ def _move(s: Step, k: Any, dv: Motion) -> None:
     link.F = I @ da + cross_force(dv, I @ v) + cross_force(v, I @ dv)
 
 
-def bias_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
+def bias_derivatives_vjp(s: Step, x: Reals, mu: Reals) -> None:
     """Add the cotangents of  -h mu . C x  to those of q (tangent), v and constants.
 
     Bias forces are quadratic in v, so  h C x = (bias(v + h x) - bias(v - h x))/2:  two adjoints of inverse dynamics.
@@ -103,9 +103,9 @@ def fill(s: Step, rate: Reals) -> None:
         diagonal = row + m.dof_depth[k]
         ws.M[diagonal] = ws.M[diagonal] + s.dt * (rate[k] + ws.columns[k * m.nv + k])
     if s.has("lines"):
-        add_line_rates(s)
+        add_transmission_derivatives(s)
     if s.has("fluid"):
-        add_fluid_rates(s)
+        add_fluid_derivatives(s)
 
 
 def times(s: Step, x: Reals, out: Reals) -> None:

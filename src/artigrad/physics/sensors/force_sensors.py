@@ -139,7 +139,7 @@ def _held(sign: Any, on_b: Any) -> Callable[[HeldRow, FrameRow], Force]:
     return wrench
 
 
-def _carried(part: str) -> SensorKind:
+def _joint_wrench(part: str) -> SensorKind:
     """Return the record of a force or torque sensor at a site, in the axes of the site."""
     reading = function(
         lambda c, n: [c.frame(c.table.place(n))],
@@ -188,8 +188,8 @@ FORCE_SENSORS: dict[str, SensorKind] = {
     ),
     "framelinacc": _world("linear"),
     "frameangacc": _world("angular"),
-    "force": _carried("f"),
-    "torque": _carried("n"),
+    "force": _joint_wrench("f"),
+    "torque": _joint_wrench("n"),
     "touch": SensorKind(
         "site",
         function(lambda c, n: [], lambda total: total, _pressing, 0.0),

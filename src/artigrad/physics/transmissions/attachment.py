@@ -103,7 +103,7 @@ def start_pulls(s: Step, t: Any) -> None:
 
 
 def add_pull(s: Step, end: End, F: Force, moved: Force, o_bar: Vec3) -> None:
-    """As `add_frame_bars`, of a path between `start_pulls` and `finish_pulls`."""
+    """Add the cotangents of `add_frame_bars` for a path, between `start_pulls` and `finish_pulls`."""
     row = s.ws.pull[end.link]
     row.F, row.zeta, row.o_bar = row.F + F, row.zeta + moved + cross_force(row.W, F), row.o_bar + o_bar
     if s.bars.const is not None:

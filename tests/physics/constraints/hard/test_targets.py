@@ -118,7 +118,7 @@ def test_gym_robots_rest_and_have_right_gradients(make):
 
 
 @pytest.mark.parametrize(("height", "found"), [(0.115, True), (0.129, False), (0.135, False)])
-def test_a_neighbour_in_contact_does_not_bring_contact_forward(height, found):
+def test_contact_of_another_lane_does_not_bring_contact_forward(height, found):
     """A fast ball has the same bits beside a touching ball as alone, before and behind the margin of both."""
     model = ag.robots.ball(floor=True)
     sim = hard(model)

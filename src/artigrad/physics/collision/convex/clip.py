@@ -124,15 +124,15 @@ def clip(clipped: ClippedPolygon, counts: tuple[Any, Any], side: Any) -> Any:
     aside = _aside(polygons, counts[0])
     for j in polygons.below(counts[1]):
         edge = _Edge.of(clipped, j, side, aside)
-        asked, outside = (to_real(j) < counts[1]) & edge.real, carry(-1.0 + 0.0 * counts[0])
+        active, outside = (to_real(j) < counts[1]) & edge.real, carry(-1.0 + 0.0 * counts[0])
         for k in clipped.below(many.value):
             off = edge.least - edge.offset(clipped.rows[page.value * clipped.size + k].at)
             outside.value = select(to_real(k) < many.value, maximum(outside.value, off), outside.value)
-        for _ in when_any(asked & (outside.value >= 0.0)):
+        for _ in when_any(active & (outside.value >= 0.0)):
             _move_on(clipped, page, many.value, waits.value)
-            many.value = _cut(clipped, page, edge, many.value, asked)
+            many.value = _cut(clipped, page, edge, many.value, active)
             waits.value = -1.0 + 0.0 * waits.value
-        waits.value = maximum(waits.value + select(asked, 1.0, 0.0), 0.0)
+        waits.value = maximum(waits.value + select(active, 1.0, 0.0), 0.0)
     _move_on(clipped, page, many.value, waits.value)
     for _ in loop(page.value):
         for k in clipped.below(many.value):
@@ -183,10 +183,10 @@ def _move_on(clipped: ClippedPolygon, page: counter, many: Any, by: Any) -> None
             there[k].at = here.pick("at", at - many * floor((at + 0.5) / maximum(many, 1.0)), clipped.size)
 
 
-def _cut(clipped: ClippedPolygon, page: counter, edge: _Edge, many: Any, asked: Any) -> Any:
-    """Clip by an edge of the second polygon, onto the other page, in lanes where `asked` is 1."""
+def _cut(clipped: ClippedPolygon, page: counter, edge: _Edge, many: Any, active: Any) -> Any:
+    """Clip by an edge of the second polygon, onto the other page, in lanes where `active` is 1."""
     here, there = clipped.turn(page)
-    made, keeps = carry(0.0 * many), select(asked, 0.0, 1.0) > 0.5
+    made, keeps = carry(0.0 * many), select(active, 0.0, 1.0) > 0.5
 
     def emit(real: Any, v: Vertex) -> None:
         there.place("at", made.value, clipped.size, v)  # if not real, the next one overwrites it
@@ -200,7 +200,7 @@ def _cut(clipped: ClippedPolygon, page: counter, edge: _Edge, many: Any, asked: 
         offset_q = edge.offset(q)
         last.value = q, offset_q
         in_p, in_q = offset_p > edge.least, offset_q > edge.least
-        apart = real & asked & (abs(select(in_p, 1.0, 0.0) - select(in_q, 1.0, 0.0)) > 0.5)
+        apart = real & active & (abs(select(in_p, 1.0, 0.0) - select(in_q, 1.0, 0.0)) > 0.5)
         for _ in when_any(apart):
             drop = offset_p - offset_q
             t = clamp(offset_p / select(apart & (abs(drop) > 0.0), drop, 1.0), 0.0, 1.0)

@@ -52,10 +52,10 @@ def find_contact(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[
     """
     if (A.among | B.among) & CURVED:
         return _find_curved(A, B, axis, ask)
-    asked, enough = ask
+    active, enough = ask
     search = least_overlap(A, B, axis, SHARP[target().dtype], enough)
     fa, fb = _whole_features(A, B, *features(A, B, search), search.n)
-    return fa, fb, fixed_normal(witness_of(A, fa, B, fb, search.n)), asked & (-search.h < enough)
+    return fa, fb, fixed_normal(witness_of(A, fa, B, fb, search.n)), active & (-search.h < enough)
 
 
 def _whole_features(A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> tuple[Facet, Facet]:
@@ -70,8 +70,8 @@ def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[
     that of the search, and if its points are on their features. Otherwise, as beside nearly flat faces of a mesh, a sharper
     search precedes it.
     """
-    kind, loose, (asked, enough) = target().dtype, maximum(_curved(A), _curved(B)), ask
-    state = carry((Facet.zero(), Facet.zero(), axis, select(asked, 1.0, 0.0), 0.0 * axis.x))
+    kind, loose, (active, enough) = target().dtype, maximum(_curved(A), _curved(B)), ask
+    state = carry((Facet.zero(), Facet.zero(), axis, select(active, 1.0, 0.0), 0.0 * axis.x))
     for k in loop(2):
         for _ in when_any(state.value[3] > 0.5):
             fa, fb, n, open_, there = state.value

@@ -65,9 +65,9 @@ def _whole(f: Facet, l: Vec3, edges: _Neighbors) -> Facet:
         for edge, there in edges():
             takes = there & at_corner & _level(edge, l) & _none(first.value)
             first.value = select(takes, edge, first.value)
-    asked, whole = (at_corner | at_edge) & _some(first.value), carry(f)
-    for _ in when_any(asked):
-        whole.value = select(asked, _extended(f, l, first.value, edges), f)
+    active, whole = (at_corner | at_edge) & _some(first.value), carry(f)
+    for _ in when_any(active):
+        whole.value = select(active, _extended(f, l, first.value, edges), f)
     return whole.value
 
 

@@ -284,13 +284,13 @@ class PlacedHull(NamedTuple):
             )
         return best.value
 
-    def faces_at_edge(self, number: Any, way: Vec3, asked: Any) -> tuple[Any, Any]:
-        """Return the two faces of the edge from a vertex along `way`, lower index first, where `asked`.
+    def faces_at_edge(self, number: Any, way: Vec3, active: Any) -> tuple[Any, Any]:
+        """Return the two faces of the edge from a vertex along `way`, lower index first, where `active`.
 
         These are the faces at the vertex that are most nearly parallel to the edge.
         """
         best = carry(((0.0 * way.x, BEYOND), (0.0 * way.x, BEYOND)))
-        for _ in when_any(asked):
+        for _ in when_any(active):
             for face, there, _k in self.each(self.around, self.most_around, number):
                 (one, least), (two, second) = best.value
                 off = select(there, abs(dot(self.normal(face), way)), BEYOND)
@@ -303,14 +303,15 @@ class PlacedHull(NamedTuple):
         return minimum(one, two), maximum(one, two)
 
     def first_face_along(
-        self, number: Any, d: Vec3, most: float, priority: tuple[Vec3, float], asked: Any
+        self, number: Any, d: Vec3, most: float, priority: tuple[Vec3, float], active: Any
     ) -> tuple[Any, Any]:
         """Return the first face at a vertex to which d is parallel with a sine below `most`, and 1 if there is one.
 
-        A face whose normal has a cosine above priority[1] with the direction priority[0] has priority. Evaluated where `asked`.
+        A face whose normal has a cosine above priority[1] with the direction priority[0] has priority.
+        Evaluated where `active`.
         """
         best = carry((0.0 * d.x, 0.0 * d.x))
-        for _ in when_any(asked):
+        for _ in when_any(active):
             for face, there, _k in self.each(self.around, self.most_around, number):
                 now, found = best.value
                 normal = self.normal(face)
@@ -320,14 +321,14 @@ class PlacedHull(NamedTuple):
         face, rank = best.value
         return face, minimum(rank, 1.0)
 
-    def first_level(self, number: Any, n: Vec3, most: float, asked: Any) -> tuple[Any, Any, Any]:
+    def first_level(self, number: Any, n: Vec3, most: float, active: Any) -> tuple[Any, Any, Any]:
         """Return the first neighbor along an edge whose sine to the plane across n is below `most`.
 
         Returns:
-            Vertex index, 1 if there is one, and the smallest distance of any sine to `most`. Evaluated where `asked`.
+            Vertex index, 1 if there is one, and the smallest distance of any sine to `most`. Evaluated where `active`.
         """
         best = carry((number, 0.0 * n.x, BEYOND + 0.0 * n.x))
-        for _ in when_any(asked):
+        for _ in when_any(active):
             begin, end = self.span(self.around, number)
             start = self.corner(number).p
             for other, there, place in self.each(self.edges, self.degree, number):

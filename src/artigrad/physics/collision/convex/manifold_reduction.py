@@ -109,7 +109,7 @@ def _step(
 
 
 def _first_moved(corner: Callable[[Any], Corner], count: Any, f: Quad, after: Quad) -> Quad:
-    """If the first vertex is next, advance it and push those that it reaches; after one round the search ends."""
+    """Advance the first vertex if it is next, and push those that it reaches; after one round the search ends."""
     turn = abs(f.next) < 0.5
     at_b = f.at_b + select(f.at_b < f.at_a + 0.5, 1.0, 0.0)
     at_c = f.at_c + select((at_b > f.at_b + 0.5) & (f.at_c < at_b + 0.5), 1.0, 0.0)

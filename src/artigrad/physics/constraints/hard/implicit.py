@@ -13,7 +13,7 @@ from ....compiler import Reals, loop
 from ...context import Step
 from ...dynamics import articulated
 from ...spatial import dot
-from ..paths import seen_by
+from ..paths import jacobian_product
 from . import solver
 from .contact import along_rows
 from .kinds import of_kind
@@ -29,7 +29,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
     scale_free_motion(s)
     for c in loop(problem.count):
         row = problem.row[c]
-        seen = seen_by(s, c)
+        seen = jacobian_product(s, c)
         if problem.force_bar is not None:
             seen = seen + along_rows(row.R, of_kind("force_bar", s, c))
         row.nu = friction.extend_transposed(row, seen).map(lambda x, active: x * active, row.active)

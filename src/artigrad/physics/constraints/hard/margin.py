@@ -18,7 +18,7 @@ from ....compiler import carry, floor, loop, maximum, minimum, select, sqrt, to_
 from ...collision.contact_geometry import FAR
 from ...context import Step
 from ...spatial import Mat3, Vec3
-from ..paths import seen_by
+from ..paths import jacobian_product
 from . import solver
 from .restitution import energy_margin
 from .target_velocity import rest_velocity
@@ -68,12 +68,12 @@ def add_changes(s: Step, velocities: float, positions: float) -> None:
     problem, friction = s.constraints, s.constraints.friction
     put_direction(s, velocities)
     for c in loop(problem.count):
-        problem.row[c].drift = seen_by(s, c)
+        problem.row[c].drift = jacobian_product(s, c)
     put_direction(s, positions)
     for c in loop(problem.count):
         row = problem.row[c]
         _, slope = rest_velocity(s, row.phi)
-        row.drift = row.drift - Vec3(s.dt * slope * seen_by(s, c).x, 0.0, 0.0)
+        row.drift = row.drift - Vec3(s.dt * slope * jacobian_product(s, c).x, 0.0, 0.0)
         row.x = -friction.restrict(row, row.drift)
     for n in loop(problem.islands[0]):
         solver.solve(problem, problem.island[n], problem.island[n + 1])

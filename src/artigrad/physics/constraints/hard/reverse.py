@@ -22,7 +22,7 @@ from ...dynamics.mass_matrix import composite_inertias, mass_matrix_vjp
 from ...kinematics import clear_pose_bars, kinematics_vjp
 from ...spatial import Mat3, Motion, Vec3, dot
 from ...spatial.vectors import outer
-from ..paths import along_paths, seen_by
+from ..paths import along_paths, jacobian_product
 from .contact import along_rows, rows_of
 from .contact_problem import ContactProblem
 from .kinds import of_kind
@@ -94,7 +94,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
     articulated.solve_inward(s, qdd_bar)
     scale_free_motion(s)
     for c in loop(problem.count):
-        row, seen = problem.row[c], seen_by(s, c)
+        row, seen = problem.row[c], jacobian_product(s, c)
         if problem.force_bar is not None:
             seen = seen + along_rows(row.R, of_kind("force_bar", s, c))
         row.swept, row.lam_bar = row.lam, seen * (1.0 / s.dt)  # `swept` are the impulses that were applied

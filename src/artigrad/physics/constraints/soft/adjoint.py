@@ -87,7 +87,7 @@ def _force_bars(s: Step, family: Family, n: Any, row: Row) -> Any:
     """Cotangent of the force of a row, or None."""
     problem = s.constraints
     if isinstance(family, Block):
-        return _block_force_bar(s, family, n, row) if problem.asked or problem.held_bar is not None else None
+        return _block_force_bar(s, family, n, row) if problem.has_output_bars or problem.held_bar is not None else None
     return limit_cotangent(s, family, n, row) if problem.limit_bar is not None else None
 
 
@@ -106,7 +106,10 @@ def _with_edges(s: Step, family: Family, n: Any, row: Row, kappa: Any) -> Any:
 
 def _block_force_bar(s: Step, family: Block, n: Any, row: Row) -> Any:
     """Cotangent of the force of a block."""
-    contact: Callable[[], Any] = lambda: force_cotangent(s, family, n, row) if s.constraints.asked else row.f * 0.0  # noqa: E731
+
+    def contact() -> Any:
+        return force_cotangent(s, family, n, row) if s.constraints.has_output_bars else row.f * 0.0
+
     return family.by_kind(s, n, contact, lambda: held_cotangent(s, family, n, row))
 
 

@@ -283,7 +283,7 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         pull_bar = add_pull_bar(s, family, n, row)
         pressing = row.f - along_normal(family, pull_of(s, family, n, row))
         if s.has("sticky") and s.bars.const is not None:
-            pull_output_bar = force_cotangent(s, family, n, row) if problem.asked else row.f * 0.0
+            pull_output_bar = force_cotangent(s, family, n, row) if problem.has_output_bars else row.f * 0.0
             pull_output_bar = (pull_output_bar.lin if wide else pull_output_bar).x
             s.bars.const.pair[k].adhesion += inside * (
                 pull_bar - pull_output_bar + normal * _lifted(s, family, row, 1.0)
@@ -322,7 +322,7 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         more, more_b, more_a = drift_vjp(s, k, row, -_damped(s, k, kappa))
         frame_bar, p_b_bar, p_a_bar = frame_bar + more, p_b_bar + more_b, p_a_bar + more_a
     distance_bar: Any = 0.0
-    if problem.asked:
+    if problem.has_output_bars:
         net, (f_bar, output_bar) = _pressing(s, family, n, row), _force_bars(s, m)
         f = net.lin if wide else net
         frame_bar = frame_bar + Mat3.columns(f_bar * f.x, f_bar * f.y, f_bar * f.z)

@@ -62,7 +62,7 @@ def _tendon_share(s: Step, t: Any) -> Any:
 
 
 def _by_pull(s: Step, family: Family, n: Any, one: Callable[[Any, Any], Any], other: Callable[[], Any]) -> Any:
-    """Return the sum of one(index, weight) over the tendons along which a row acts, else other()."""
+    """Return the sum of one(output index, weight) over the tendons on which row n acts; other() for rows of no tendon."""
     problem = s.constraints
     if family is SINGLE or not problem.has("tendon_low", "tendon_high", "tendon_dry", "tendon_couple"):
         return other()

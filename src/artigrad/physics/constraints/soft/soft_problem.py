@@ -627,7 +627,7 @@ class SoftProblem(SimpleNamespace):
         return self.first_point[self.pairs]
 
     @property
-    def asked(self) -> bool:
+    def has_output_bars(self) -> bool:
         """True if the loss has cotangents of the contact output."""
         return self.force_bar is not None or self.report_bar is not None
 

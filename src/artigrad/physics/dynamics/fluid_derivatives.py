@@ -25,7 +25,7 @@ class _Rates:
     def __init__(self, at: Box | Ellipsoid):
         self.at, self.link, self.R, self.p = at, at.link, at.X.R, at.X.r
 
-    def seen(self, W: Motion) -> tuple[Vec3, Vec3]:
+    def frame_motion(self, W: Motion) -> tuple[Vec3, Vec3]:
         """Velocity and angular velocity of the frame under a motion of its link, in the axes of the frame."""
         return self.R.T @ point_velocity(self.p, W), self.R.T @ W.w
 
@@ -46,7 +46,7 @@ class _BoxRates(_Rates):
         self.of_w = [k.w1 + 2.0 * k.w2 * abs(x) for k, x in zip(box.drag, box.w.leaves(), strict=True)]
 
     def times(self, W: Motion, transposed: bool = False) -> Force:
-        v, w = self.seen(W)
+        v, w = self.frame_motion(W)
         scaled = [
             [a * x for a, x in zip(rate, y.leaves(), strict=True)] for rate, y in ((self.of_v, v), (self.of_w, w))
         ]
@@ -68,14 +68,14 @@ class _EllipsoidRates(_Rates):
         self.D = [[D[i][j] + self.share * (D[j][i] - D[i][j]) for j in range(6)] for i in range(6)]
 
     def times(self, W: Motion, transposed: bool = False) -> Force:
-        v, w = self.seen(W)
+        v, w = self.frame_motion(W)
         x = [*v.leaves(), *w.leaves()]
         rows = [[self.D[j][i] if transposed else self.D[i][j] for j in range(6)] for i in range(6)]
         out = [sum((a * b for a, b in zip(row, x, strict=True)), 0.0) for row in rows]
         return self.wrench(Vec3(*out[:3]), Vec3(*out[3:]))
 
 
-def add_fluid_rates(s: Step) -> None:
+def add_fluid_derivatives(s: Step) -> None:
     """Add h J^T D J to ws.M and ws.upper. Uses s.dof.S."""
     for n in loop(s.model.nfluid):
         _add(s, _BoxRates(s, n))
@@ -96,7 +96,7 @@ def _add(s: Step, rates: _Rates) -> None:
             M[at], upper[at] = M[at] + s.dt * power(other, G), upper[at] + s.dt * power(other, F)
 
 
-def fluid_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
+def fluid_derivatives_vjp(s: Step, x: Reals, mu: Reals) -> None:
     """Add the cotangents of  -h sum y . D z  to those of q (tangent), v and constants.
 
     y, z and the velocities on which D depends are those of a drag frame under three joint velocity fields: mu, x and v.
@@ -112,7 +112,7 @@ def _box_rates_vjp(s: Step, n: Any, x: Reals, mu: Reals) -> None:
     rates = _BoxRates(s, n)
     box = rates.box
     Y, Z = motion_of(s, rates.link, mu), motion_of(s, rates.link, x)
-    (y_v, y_w), (z_v, z_w) = rates.seen(Y), rates.seen(Z)
+    (y_v, y_w), (z_v, z_w) = rates.frame_motion(Y), rates.frame_motion(Z)
     pair_v = [-(s.dt * a * b) for a, b in zip(y_v.leaves(), z_v.leaves(), strict=True)]
     pair_w = [-(s.dt * a * b) for a, b in zip(y_w.leaves(), z_w.leaves(), strict=True)]
     each = list(zip(box.drag, box.v.leaves(), box.w.leaves(), pair_v, pair_w, strict=True))
@@ -143,9 +143,9 @@ def _ellipsoid_rates_vjp(s: Step, n: Any, x: Reals, mu: Reals) -> None:
         ways.append((Z, Y, rates.share * s.dt))
     found = []
     for one, along, share in ways:
-        f, t = rates.seen(one)
+        f, t = rates.frame_motion(one)
         moving = rates.ellipsoid.moving(
-            *(v.map(Dual, z) for v, z in zip(rates.ellipsoid.velocity, rates.seen(along), strict=True))
+            *(v.map(Dual, z) for v, z in zip(rates.ellipsoid.velocity, rates.frame_motion(along), strict=True))
         )
         v_bar, w_bar, own = law_vjp(moving, f * share, t * share)
         rest = {name: bar.map(change) if isinstance(bar, Vec3) else change(bar) for name, bar in own.items()}
@@ -162,10 +162,10 @@ def _ellipsoid_rates_vjp(s: Step, n: Any, x: Reals, mu: Reals) -> None:
 def _motion_bars(
     s: Step, rates: _Rates, fields: tuple[Reals, Reals], motions: tuple[Motion, Motion], bars: tuple[Vec3, Vec3]
 ) -> Force:
-    """Return the cotangent of the frame in its link; add those of q (tangent), v and the wind.
+    """Return the cotangent of the drag frame in its link; add to the cotangents of q (tangent), v and the wind.
 
-    They follow from the pairing of the two motions by -h D, and from the cotangents of the velocities on which D
-    depends, in frame axes.
+    They have two parts: from the two motions that are paired by -h D, and from the velocities on which D depends, in frame
+    axes.
     """
     (x, mu), (Y, Z), V, wind = fields, motions, s.link[rates.link].v, s.const.medium[0].wind
     y_bar, z_bar, v_bar = rates.times(Z) * -s.dt, rates.times(Y, transposed=True) * -s.dt, rates.wrench(*bars)

@@ -34,7 +34,7 @@ def _pairs(s: Step, t: Any) -> Iterator[tuple[Any, Any]]:
             yield k, j - 1
 
 
-def add_line_rates(s: Step) -> None:
+def add_transmission_derivatives(s: Step) -> None:
     """Add h rate moment moment^T to ws.M and ws.upper."""
     m, M, upper, dense = s.model, s.ws.M, s.ws.upper, s.ws.dense
     for t in loop(m.nline):
@@ -48,7 +48,7 @@ def add_line_rates(s: Step) -> None:
             M[at], upper[at] = M[at] + more, upper[at] + more
 
 
-def line_rates_vjp(s: Step, w: Reals, mu: Reals) -> None:
+def transmission_derivatives_vjp(s: Step, w: Reals, mu: Reals) -> None:
     """Add the cotangents of  -h mu . B w  to those of moments; those of rates go to ws.line_rate."""
     m, c, bar = s.model, s.ws.dense, s.ws.dense_bar
     for t in loop(m.nline):
