@@ -157,7 +157,7 @@ def test_contact_that_closes_within_a_step_is_found(speed, dt, solver):
 
 @pytest.mark.parametrize("speed", [20.0, 700.0])
 def test_a_limit_that_is_passed_in_one_step_is_found_in_it(speed):
-    """Also the farther of the two limits."""
+    """The farther of the two limits is found, too."""
     b = ag.ModelBuilder("limit", gravity=(0, 0, 0))
     b.add_body("rod", joint="revolute", mass=1.0, inertia=(0.1,) * 3, limit=(-0.5, 0.5))
     sim = hard(b.build(), dt=1e-3)
