@@ -137,7 +137,7 @@ class Reference:
 
 
 def reference_of(values):
-    """By differences of order eight of values((N, 3)) = (N, m)."""
+    """Return derivatives by differences of order eight of values((N, 3)) = (N, m)."""
     scale = 1.0 / max(1.0, np.abs(values(X0[None])).max())
     moves = np.concatenate([s * k * H * np.eye(3) for k in EIGHT for s in (1, -1)])
     weights = np.concatenate([s * c / H * np.eye(3) for c in EIGHT.values() for s in (1, -1)])

@@ -299,7 +299,7 @@ def refused(name, title):
     return None
 
 
-# by themselves: with a compilation of their own, or none; the others are compiled together, as inside of `jax.jit`
+# by themselves: compiled separately, or not at all; the others are compiled together, as inside of `jax.jit`
 APART = (
     *(
         "call",
@@ -319,7 +319,7 @@ APART = (
 
 
 def checked(name, title, run):
-    """What is wrong with a cell; nothing if it is as the table has it."""
+    """Return the failure of a cell; "" if it is as in the table."""
     kind, text = TRANSFORMATIONS[title][0], refused(name, title)
     try:
         with warnings.catch_warnings():
@@ -339,7 +339,7 @@ def checked(name, title, run):
 
 
 def outcomes(name):
-    """What is wrong with the cells of a function."""
+    """Return the failures of the cells of a function."""
     scale = reference(name).scale
 
     def f(x):

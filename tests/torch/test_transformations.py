@@ -59,7 +59,7 @@ def parts(states):
 
 
 class Policy(nn.Module):
-    """Whose output weights are x's: those of another network, or fast weights."""
+    """Policy whose output weights are x: those of another network, or fast weights."""
 
     def __init__(self, x):
         super().__init__()
@@ -395,7 +395,7 @@ TRACES = ("func.linearize", "make_fx", "make_fx of grad", "torch.compile, fullgr
 
 
 def outcome(name, title):
-    """What is wrong with a cell; nothing if it is as the table has it."""
+    """Return the failure of a cell; "" if it is as in the table."""
     kind, run = TRANSFORMATIONS[title]
     scale, text = wanted(name).scale, refused(name, title)
     try:
