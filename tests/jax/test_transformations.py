@@ -319,7 +319,7 @@ APART = (
 
 
 def checked(name, title, run):
-    """Return the failure of a cell; "" if it is as in the table."""
+    """Return the failure of a cell, or None if it is as in the table."""
     kind, text = TRANSFORMATIONS[title][0], refused(name, title)
     try:
         with warnings.catch_warnings():

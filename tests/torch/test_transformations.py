@@ -395,7 +395,7 @@ TRACES = ("func.linearize", "make_fx", "make_fx of grad", "torch.compile, fullgr
 
 
 def outcome(name, title):
-    """Return the failure of a cell; "" if it is as in the table."""
+    """Return the failure of a cell, or None if it is as in the table."""
     kind, run = TRANSFORMATIONS[title]
     scale, text = wanted(name).scale, refused(name, title)
     try:
