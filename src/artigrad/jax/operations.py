@@ -139,7 +139,7 @@ class Operation:
     def _native(
         self, *operands: Array, call: Call, names: Names, wanted: tuple[str, ...], on_host: bool
     ) -> list[Array]:
-        """As a native call where there is one."""
+        """Run as a native call where there is one."""
         if self.serve is not None and native_calls.serves(call, on_host):
             return self.serve(call, *self.split(operands, names), wanted=wanted)
         return self._callback(*operands, call=call, names=names, wanted=wanted)
