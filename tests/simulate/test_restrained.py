@@ -88,7 +88,8 @@ def test_frameworks_do_the_same():
             return self.table[:, t // HOLD]
 
     policy = Table()
-    loop = closed_loop(SIM, policy, (q, v), STEPS * HOLD, hold=HOLD, gradient_options=options)
+    with pytest.warns(DeprecationWarning, match=r"has \d+ control steps, as in Simulator\.rollout"):
+        loop = closed_loop(SIM, policy, (q, v), STEPS, hold=HOLD, gradient_options=options)
     sum((x * torch.tensor(bar)).sum() for x, bar in zip(loop[:2], bars, strict=True)).backward()
     np.testing.assert_allclose(policy.table.grad, want, rtol=1e-9, atol=1e-9)
 

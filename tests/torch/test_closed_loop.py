@@ -62,7 +62,7 @@ def test_equals_the_loop_by_hand(options, keep):
     q, v, mass = start()
     inputs = (q, v, mass, *POLICY.parameters())
     loop = closed_loop(
-        SIM, POLICY, (q, v), STEPS, {"mass": mass}, keep=keep, gradient_options=ag.GradientOptions(**options)
+        SIM, POLICY, (q, v), STEPS, params={"mass": mass}, keep=keep, gradient_options=ag.GradientOptions(**options)
     )
     hand = by_hand(q, v, mass, **options)
     for a, b in zip(loop[:3], hand, strict=True):

@@ -97,7 +97,7 @@ def test_a_policy_in_the_loop(gpu, options):
     for device in ("cpu", "cuda"):
         sim = ag.Simulator(MODEL, device=device)
         loop = at.closed_loop(
-            sim, policy, (x["q"], x["v"]), 5, {"mass": x["mass"]}, gradient_options=ag.GradientOptions(**options)
+            sim, policy, (x["q"], x["v"]), 5, params={"mass": x["mass"]}, gradient_options=ag.GradientOptions(**options)
         )
         loss = sum(y.sin().sum() for y in loop)
         found.append((tuple(loop), torch.autograd.grad(loss, (x["q"], x["v"], x["mass"], *policy.parameters()))))

@@ -344,6 +344,7 @@ def test_states_changed_in_place_are_refused():
 
 @pytest.mark.parametrize("net", [nn.Sigmoid(), nn.Tanh()], ids=["outside", "inside"])
 @pytest.mark.parametrize("hold", [1, 2])
+@pytest.mark.filterwarnings("ignore:.*control steps, as in Simulator:DeprecationWarning")
 def test_a_penalty_of_the_gradient(net, hold):
     """Derivatives of gradients, by two backward passes, against differences."""
     torch.manual_seed(0)

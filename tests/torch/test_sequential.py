@@ -42,7 +42,7 @@ def results(sim, policy, weights, lead, dtype="f64", hold=1, **options):
         policy,
         (x["q"], x["v"]),
         STEPS,
-        {"mass": x["mass"]},
+        params={"mass": x["mass"]},
         hold=hold,
         gradient_options=ag.GradientOptions(**options),
     )
@@ -75,6 +75,7 @@ def test_options_and_a_short_tape(options, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"truncate": 2, "decay": 0.95, "clip": 0.5}])
+@pytest.mark.filterwarnings("ignore:.*control steps, as in Simulator:DeprecationWarning")
 def test_held_controls(options, monkeypatch):
     """The policy is evaluated at every second step."""
     monkeypatch.setattr(policy_loop, "TAPE", 5000)

@@ -80,7 +80,7 @@ class InsideLoop(nn.Module):
         self.policy = nn.Sequential(nn.Linear(cells.N, 4), nn.Tanh(), nn.Linear(4, MODEL.nu)).double()
 
     def forward(self, x):
-        return loop_rows(at.closed_loop(SIM, self.policy, state(x), STEPS, params(x)))
+        return loop_rows(at.closed_loop(SIM, self.policy, state(x), STEPS, params=params(x)))
 
 
 INSIDE, LAYER = InsideLoop(), at.PhysicsLayer(SIM, STEPS, learn=("mass",))
@@ -142,7 +142,7 @@ FUNCTIONS = {
     "checkpointed rollout": lambda x: torch.cat(
         tuple(at.rollout(SIM, state(x), controls(x), params=params(x), checkpoints=ag.EveryKth(2)))
     ),
-    "closed_loop": lambda x: loop_rows(at.closed_loop(SIM, Policy(x), state(x), STEPS, params(x))),
+    "closed_loop": lambda x: loop_rows(at.closed_loop(SIM, Policy(x), state(x), STEPS, params=params(x))),
     "closed_loop inside": closed_loop_inside,
     "PhysicsLayer": layer,
     "contacts": lambda x: at.contacts(SIM, state(x), control(x), params=params(x)).force.flatten(),

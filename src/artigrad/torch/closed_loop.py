@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ..arguments import checked
 from ..deprecation import keyword_arguments, moved_arguments
-from ..errors import InputError, is_whole
+from ..errors import InputError, is_whole, warn
 from ..simulate.cotangents import GradientOptions, active_options
 from ..simulate.simulator import Simulator
 from .loop_memory import Loop, check_loop, controls
@@ -44,7 +44,7 @@ def closed_loop(
     gradient_options: GradientOptions | None = None,
     keep: bool = False,
 ) -> Any:
-    """Return states and controls of `steps` steps under a policy.
+    """Return states and controls of a rollout under a policy.
 
     They are differentiable with respect to the first state, `params`, `context`, `carry`, the weights of the policy and every
     other tensor that it reads.
@@ -53,10 +53,10 @@ def closed_loop(
       policy: Module; policy(q, v, t), of a model with activations policy(q, v, act, t), returns the controls (..., nu) at
         step t. An `nn.Sequential` reads (q, v, act, context) in a row; on the CPU one of Linear, Tanh, ELU and ReLU without
         context runs inside the compiled loop.
-      steps: Number of steps.
+      steps: Number of control steps T, as of `Simulator.rollout`; there are hold T + 1 states.
       params: As in `artigrad.torch.step`.
-      hold: Number of steps for which controls are held (frame skip), a divisor of `steps`.
-      context: Inputs over time (commands, noise): a tensor (..., steps / hold, n), or a tuple or dict of such. The policy gets
+      hold: Number of time steps for which controls are held (frame skip).
+      context: Inputs over time (commands, noise): a tensor (..., T, n), or a tuple or dict of such. The policy gets
         the keyword context, (..., n) of its control step.
       carry: What the policy remembers (a recurrent state, earlier observations): a tensor, or a tuple or dict of tensors. The
         policy gets the keyword carry and returns the pair of controls and its next carry.
@@ -70,9 +70,16 @@ def closed_loop(
     """
     given, options = functions.given(sim, state), active_options(gradient_options)
     check_loop(policy, steps)
-    if not is_whole(hold, 1) or steps % hold:
-        raise InputError(f"hold is a whole number that divides steps ({steps}), not {hold!r}")
-    _check_context(context, steps // hold)
+    if not is_whole(hold, 1):
+        raise InputError(f"hold is a whole number of time steps, at least 1, not {hold!r}")
+    if hold > 1:
+        warn(
+            f"closed_loop(steps={steps}, hold={hold}) has {steps} control steps, as in Simulator.rollout; in version 0.2 "
+            "`steps` were time steps",
+            DeprecationWarning,
+        )
+    _check_context(context, steps)
+    steps *= hold
     flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
     start = tuple(given.values())
     if context is None and carry is None and not _is_described(start, flat):
