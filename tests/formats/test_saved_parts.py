@@ -191,3 +191,50 @@ def test_tendons_inside_shapes_are_saved_again(tmp_path):
     once, _ = back(model, tmp_path)
     twice, _ = back(once, tmp_path)
     np.testing.assert_allclose(twice.params.tendon_invweight0, model.params.tendon_invweight0, rtol=1e-6)
+
+
+def test_a_body_that_only_adds_a_joint_is_kept_where_it_is_named(tmp_path):
+    b = ag.ModelBuilder("m")
+    b.add_body("a", joint="revolute", axis=(0, 1, 0), **BODY)
+    for name in ("welded", "felt", "pulled", "plain"):
+        b.add_universal(name, "a", **BODY)
+        b.add_sphere(name, 0.1, name=name, position=(0, 0, 0.2))
+    b.add_weld("welded:1", "world", anchor=(0.1, 0, 0))
+    b.add_sensor("touch", "contact", between=(("subtree", "felt:1"), ("", "")))
+    b.add_actuator("glue", body="pulled:1")
+    b.add_exclude("plain:1", "a")
+    model = b.build()
+    again, _ = back(model, tmp_path)
+    assert {"welded:1", "felt:1", "pulled:1"} <= set(again.bodies) and again.nv == model.nv
+    assert again.sensors[0].between[0].which == again.body("felt:1")
+
+
+def test_names_that_no_file_can_hold_are_refused():
+    b = builder()
+    for name in ("a\0b", "\x07", "\ud800"):
+        with pytest.raises(ag.ModelError, match="has a character that no file can hold"):
+            b.add_site(name, "a")
+
+
+def test_names_of_new_shapes_are_free_after_a_removal():
+    b = ag.edit(moving_plane(True))
+    first, second = b.add_sphere("a", 0.1), b.add_sphere("a", 0.1)
+    b.remove("shape", first)
+    assert b.add_sphere("a", 0.1) not in ("tray", second)
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("gravity", [0, 0, -np.inf], "params.gravity.2. is -inf; it must be finite"),
+        ("mass", np.nan, "params.mass.0. is nan; it must be finite"),
+        ("shape_size", [[0.0, 0.0, 0.0]], "params.shape_size"),
+    ],
+)
+def test_parameters_that_cannot_be_simulated_are_not_saved(name, value, message, tmp_path):
+    b = builder()
+    b.add_sphere("a", 0.1)
+    model = b.build()
+    with pytest.raises(ag.InputError, match=message):
+        ag.save(model, tmp_path / "m.xml", params=model.params.replace(**{name: value}))
+    assert not (tmp_path / "m.xml").exists()

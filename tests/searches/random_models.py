@@ -210,7 +210,7 @@ class _Drawing(Chance):
                 torsional_friction=lambda: self.number(0, 0.05),
                 rolling_friction=lambda: self.number(0, 0.01),
                 margin=lambda: self.number(0, 0.01),
-                gap=lambda: self.number(0, 0.01),
+                gap=lambda: self.number(0, 0.01) if self.sticky else 0.0,
                 solmix=lambda: self.number(0, 2),
                 priority=lambda: int(rng.integers(-1, 2)),
                 group=lambda: int(self.one([1, 3, 2**30, -1])),

@@ -232,7 +232,8 @@ class ShapeBuilder:
         surface: Any = None,
         heights: Any = (),
     ) -> str:
-        name = name or f"{body}:{SHAPES[kind]}{len(self._shapes)}"
+        numbered = (f"{body}:{SHAPES[kind]}{k}" for k in range(len(self._shapes), 2 * len(self._shapes) + 1))
+        name = name or next(free for free in numbered if free not in self._shapes)
         what = f"shape '{name}'"
         self._new(name, self._shapes, "shape")
         if body != WORLD and body not in self._bodies:
@@ -470,6 +471,8 @@ class ShapeBuilder:
     def _new(name: str, taken: dict[str, Any], what: str) -> None:
         if not isinstance(name, str) or not name:
             raise ModelError(f"the name of a {what} is a text, not {name!r}")
+        if any((ord(c) < 32 and c not in "\t\n\r") or 0xD7FF < ord(c) < 0xE000 for c in name):
+            raise ModelError(f"the name {name!r} of a {what} has a character that no file can hold")
         if name in taken:
             raise ModelError(f"two of the {what} names are '{name}'; names are unique")
 

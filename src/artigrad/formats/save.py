@@ -35,6 +35,7 @@ from ..model.model import (
     Model,
     Sensor,
 )
+from ..model.param_checks import check_params
 from ..model.params import Params
 from ..model.quaternions import matrix, of_matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
@@ -110,6 +111,7 @@ def _written(model: Model, params: Params | None, strict: bool) -> str:
     if not isinstance(model, Model):
         raise ModelError(f"ag.save writes a Model, not {type(model).__name__}")
     writer = Writer(model, model.params if params is None else params)
+    check_params(writer.p)
     text = writer.text()
     writer.check_ellipsoids(text)
     if writer.lost and strict:
@@ -228,6 +230,9 @@ class Writer:
         joint = m.joint_kind(i)
         used = {*m.site_body, *m.shapes.body, *(v.body for v in m.visuals), *(c.body for c in m.cameras)}
         used |= {s.on for s in m.sensors if KINDS[s.kind].on == "body"}
+        used |= {side.which for s in m.sensors for side in s.between if side.what in ("body", "subtree")}
+        used |= {body for e in m.equalities if e.kind in ("connect", "weld") for body in (e.a, e.b)}
+        used |= {on.a for on in m.transmissions if on.kind == "body"}
         if not joint.nv or joint.floating or not self._massless(i) or len(children) != 1 or i in used:
             return False
         if m.joint_kind(children[0]).nv and not self.groups.alone[i]:
@@ -454,6 +459,8 @@ class Writer:
         m = self.model
         contact = ET.SubElement(self.root, "contact")
         for a, b in m.shapes.excluded:
+            if {a, b} & self.absorbed:
+                continue  # without shapes
             one, other = ("world" if i < 0 else m.bodies[i] for i in (a, b))
             ET.SubElement(contact, "exclude", body1=one, body2=other)
         for a, b in self._family():
