@@ -227,7 +227,7 @@ def test_names_of_new_shapes_are_free_after_a_removal():
     "name, value, message",
     [
         ("gravity", [0, 0, -np.inf], "params.gravity.2. is -inf; it must be finite"),
-        ("mass", np.nan, "params.mass.0. is nan; it must be finite"),
+        ("mass", [np.nan], "params.mass.0. is nan; it must be finite"),
         ("shape_size", [[0.0, 0.0, 0.0]], "params.shape_size"),
     ],
 )
