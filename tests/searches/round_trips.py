@@ -36,7 +36,7 @@ NEARLY, ROUNDING = 1e-10, "within 1e-10 of itself"  # rounding, in stiff models
 CURVED = 1e-7  # beside MuJoCo, with contacts of ellipsoids and cylinders, which it finds by iteration
 EARLY = "equal to itself, noslip under elliptic cones, whose updates MuJoCo ends after 20 iterations"
 UNLIKE = "refused by ag.load: pairs of fields or planes after merging, adhesion beside noslip"
-IDLE = "equal to itself, an equality within one rigid body, which MuJoCo damps"
+IDLE = "equal to itself, rows that no joint can move: MuJoCo damps them, or amplifies rounding"
 BOTH = "refused: adhesion beside limits of effort or sensors of joint forces, or two parts of one name"
 EXPECTED = (OTHER, REFUSED, ORDER, ROUNDING, EARLY, UNLIKE, IDLE, BOTH)
 CUBE = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1), "fluid_box": (0.6**0.5,) * 3}
@@ -223,7 +223,9 @@ def motion(rng, model, again, text):
             return OTHER
         if again.options.soft.noslip and again.options.cone == "elliptic":
             return EARLY
-        return IDLE if any("one rigid body" in note.what for note in again.notes) else f"{off:.1e} apart from MuJoCo"
+        dead = any(not again.lines[0][t].dofs for t in again.stopped_tendons)
+        idle = dead or any("one rigid body" in note.what for note in again.notes)
+        return IDLE if idle else f"{off:.1e} apart from MuJoCo"
     return "" if rounded else _readings(sims, (state, there), u, m, readings)
 
 
