@@ -94,7 +94,7 @@ class _Layout:
         self._enums = set(re.findall(r"typedef enum \{[^}]*\} (XLA_FFI_\w+);", text, flags=re.DOTALL))
 
     def offsets(self, struct: str) -> dict[str, int]:
-        """Return values by field; those of a nested struct are named a.b."""
+        """Return the offset of each field; fields of a nested struct are named a.b."""
         return self._measure(struct)[0]
 
     def _measure(self, struct: str) -> tuple[dict[str, int], int, int]:
