@@ -1,9 +1,13 @@
 """Steps, rollouts and sites on tensors: gradients against differences and against NumPy's vjp, shapes, and the door."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
 from torch.autograd import gradcheck
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import artigrad as ag
 import artigrad.torch as at
@@ -183,3 +187,20 @@ def test_unphysical_values_are_reported():
         at.step(SIM, start, params={"mass": -torch.ones(MODEL.nb, dtype=torch.float64)})
     with pytest.raises(ag.InputError, match="sim is a Simulator, not Model"):
         at.step(MODEL, start)
+
+
+def test_a_traced_program_needs_its_simulator():
+    """The simulator is freed although it was traced, and its program then raises an error."""
+
+    def trace():
+        sim = ag.Simulator(ag.robots.pendulum(1))
+        q, v = map(torch.tensor, sim.reset())
+        program = make_fx(lambda v: at.step(sim, (q, v)).v)(v)
+        torch.testing.assert_close(program(v + 1.0), at.step(sim, (q, v + 1.0)).v, rtol=0, atol=0)
+        return program, v, weakref.ref(sim)
+
+    program, v, alive = trace()
+    gc.collect()
+    assert alive() is None
+    with pytest.raises(ag.InputError, match="simulator of this traced program was deleted"):
+        program(v)

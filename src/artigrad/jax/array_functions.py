@@ -3,7 +3,8 @@
 Most are native calls from XLA, forward and back (`native_calls`), with `params` too, where the simulator's device is the one
 that XLA works on. The others (sensors, contact forces, checkpoints, forward mode) are callbacks through Python. `vmap` makes
 either one call for the whole batch. Both modes are available, and second derivatives in every order of the modes but forward
-over forward (`operations`); third derivatives raise. `State` and `Params` are pytrees.
+over forward (`operations`); third derivatives raise. `State` and `Params` are pytrees,
+of named fields (`params_tree`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..errors import InputError
-from ..model.params import Params
 from ..model.state import State
 from ..simulate.arrays import Axes
 from ..simulate.framework_api import Functions
 from ..simulate.function import Call
 from ..simulate.results import Outputs
 from ..simulate.simulator import Simulator
-from . import operations
+from . import operations, params_tree
 
 jax.tree_util.register_pytree_with_keys(
     State,
@@ -30,9 +30,7 @@ jax.tree_util.register_pytree_with_keys(
     lambda _, leaves: State(*leaves),
     lambda state: (tuple(state), None),
 )
-jax.tree_util.register_pytree_node(
-    Params, lambda params: ((params.flat,), params.model), lambda model, leaves: Params.of(model, leaves[0])
-)
+params_tree.register()
 jax.tree_util.register_pytree_node(  # a named tuple with a reference to its model
     Outputs, lambda out: (tuple(out), out.model), lambda model, leaves: Outputs(*leaves).of(model)
 )

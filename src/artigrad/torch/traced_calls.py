@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -23,7 +23,6 @@ from .tensor_checks import DTYPES, as_tensor, device_of, is_traced, memory
 
 Given = Sequence[Tensor | None]
 
-_keys: WeakKeyDictionary[Any, dict[Call, int]] = WeakKeyDictionary()  # of a simulator's engine
 _calls: WeakValueDictionary[int, Call] = WeakValueDictionary()
 _numbers = count(secrets.randbits(61))  # other ones in each process
 
@@ -89,11 +88,11 @@ def _tensors(arrays: Iterable[Any]) -> tuple[Tensor, ...]:
 # -- traced ----------------------------------------------------------------------------------------------------------------
 def _key(call: Call) -> int:
     """Number of a call in this process; it is kept with its simulator."""
-    known = _keys.setdefault(call.sim.engine, {})
-    if call not in known:
-        known[call] = key = next(_numbers)
+    known = call.sim.engine.native_calls
+    if ("traced", call) not in known:
+        known["traced", call] = key = next(_numbers)
         _calls[key] = call
-    return known[call]
+    return int(known["traced", call])
 
 
 def _call(key: int) -> Call:
