@@ -297,8 +297,6 @@ def test_wrong_names_and_shapes():
     with pytest.raises(ag.ModelError, match="there is no site 'a'"):
         b.add_sensor("s", "gyro", "a")
 
-        b.sensor("s", "gyro", "a")
-
 
 def test_a_subtree_without_mass_is_where_its_body_is():
     text = """<mujoco><worldbody><body pos="1 2 3"><joint axis="0 1 0"/><geom size=".1" pos=".1 0 0"/>

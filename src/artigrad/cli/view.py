@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from ..view import play
+from ..view import interact
 from ..view import view as show
 from .robot import Floating, Robot, open_robot
 
@@ -21,7 +21,7 @@ def view(
     """Show a robot in the browser and move its joints, or simulate it live."""
     model = open_robot(file, floating)
     try:
-        (play if live else show)(model, port=port)
+        (interact if live else show)(model, port=port)
     except (InputError, ImportError) as problem:
         typer.echo(f"error: {problem}", err=True)
         raise typer.Exit(1) from None
