@@ -9,7 +9,7 @@ from artigrad.physics.collision.contact_geometry import Pose
 from artigrad.physics.collision.convex.least_overlap import SHARP, _certain, _search, box_axis
 from artigrad.physics.spatial import Vec3
 
-from .beside_mujoco import matrices, random_rotations, solid, vectors
+from .beside_mujoco import matrices, ours, random_rotations, solid, tilts, vectors
 
 COUNT, DIRECTIONS, TOLERANCE = 400, 200, SHARP["f64"]
 
@@ -47,3 +47,20 @@ def test_a_search_stops_at_the_least_overlap_or_at_a_separating_direction(a, b):
     apart = -to_the_end.h > 0.01 + 2 * TOLERANCE
     assert apart.sum() > 10 and (-soon.h >= 0.01)[apart].all()
     assert np.array_equal(soon.h[~apart], to_the_end.h[~apart])
+
+
+@pytest.mark.parametrize("sides", [4, 6, 8])
+def test_vertical_edges_in_line_overlap_along_a_face_beside_them(sides):
+    """In line with the edges, every small turn of the normal gives less overlap, equally much to both sides."""
+    rng, n, r = np.random.default_rng(0), 300, 0.05
+    angles, depth = 2 * np.pi * np.arange(sides) / sides, rng.choice([2e-5, 1e-3, 2e-3], n)
+    prism = "mesh", [(r * np.cos(t), r * np.sin(t), z) for t in angles for z in (-0.03, 0.03)]
+    flipped = np.array([np.eye(3), *(2 * np.diag(e) - np.eye(3) for e in np.eye(3))])[rng.integers(0, 4, n)]
+    tilted = np.einsum("nij,njk->nik", tilts(rng, n, 1e-15), flipped)
+    other = np.where(rng.random((n, 1, 1)) < 0.5, tilted, flipped)
+    towards = rng.choice(angles, n)
+    way = np.c_[np.cos(towards), np.sin(towards), 0 * towards] * (2 * r - depth)[:, None]
+    way[:, 2], at = rng.choice([0.0, 0.01, 0.03], n), rng.normal(size=(n, 3)) * (rng.random((n, 1)) < 0.7)
+    contacts = ours(prism, prism, (np.tile(np.eye(3), (n, 1, 1)), at, other, at + way), 0.0)
+    gaps = np.array([contact.gaps.min() for contact in contacts])
+    assert np.abs(gaps + np.cos(np.pi / sides) * depth).max() < 1e-9

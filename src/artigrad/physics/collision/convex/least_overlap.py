@@ -34,6 +34,8 @@ STARTS = 3  # starting directions among axes
 DEEP = 0.05  # fraction of the smaller solid's size: overlap beyond which the search restarts from axes
 SAME = 0.97  # cosine above which two starts most likely lead to the same minimum
 SHORT = 1e-4  # squared length below which a product of axes has no direction
+LIGHT = 1e-7  # weight below which a point of a search is ignored
+ASIDE = 0.1  # rad, turn from a normal at an edge or a vertex of K
 SURE = 0.9  # safety factor of the radius of a disc
 CLOSE = {"f64": 1e-7, "f32": 2e-6}  # m, distance of its center to h n, for any tolerance of the search
 
@@ -239,16 +241,21 @@ def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any)
 
     The search starts from the axis of the boxes. If the cores overlap and a lower minimum is possible, it restarts from the
     line of centers, and in deep overlap from the axes of the solids. It stops once the cores are known to be further apart
-    than `enough` (not negative).
+    than `enough` (not negative). Of an overlap at a vertex or an edge of K, where a search that starts in line with it stays
+    although any turn is less, each restart includes directions to both sides.
     """
     best = carry(_search(A, B, by_box, tolerance, enough))
     open_ = carry(_unsettled(A, B, best.value, tolerance))
 
     def go_on(starts: list[Vec3]) -> None:
-        for k in loop(len(starts)):
-            for _ in when_any(open_.value > 0.5):
-                found = _search(A, B, _chosen(starts, k), tolerance, enough)
-                lower = (found.h < best.value.h) & (open_.value > 0.5)  # another SIMD lane may be the only active one
+        for k in loop(len(starts) + 2):
+            beside = to_real(k) > len(starts) - 0.5
+            asked = select(beside, open_.value * _on_edge(best.value), open_.value) > 0.5
+            for _ in when_any(asked):
+                aside = _beside(best.value, select(to_real(k) > len(starts) + 0.5, -ASIDE, ASIDE))
+                found = _search(A, B, select(beside, aside, _chosen(starts, k)), tolerance, enough)
+                lower = found.h < best.value.h - select(beside, tolerance, 0.0)
+                lower = lower & asked  # another SIMD lane may be the only active one
                 best.value = select(lower, found, best.value)
                 open_.value = open_.value * _unsettled(A, B, best.value, tolerance)
 
@@ -258,6 +265,22 @@ def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any)
         for _ in when_any(open_.value > 0.5):
             go_on(_by_axes(A, B, best.value))
     return best.value
+
+
+def _on_edge(s: Search) -> Any:
+    """Return 1 if the nearest point of K is on an edge or a vertex of the search's triangle."""
+    return select(minimum(minimum(s.l0, s.l1), s.l2) > LIGHT, 0.0, 1.0)
+
+
+def _beside(s: Search, angle: Any) -> Vec3:
+    """Return the normal of a search turned by a small angle about an edge of K, or about any axis at a vertex."""
+    edges = ((s.w1 - s.w0, s.l0 * s.l1), (s.w2 - s.w0, s.l0 * s.l2), (s.w2 - s.w1, s.l1 * s.l2))
+    across = cross(s.n, select(abs(s.n.x) < 0.6, Vec3(1.0, 0.3, 0.1), Vec3(0.3, 1.0, 0.1)))
+    for edge, weight in edges:
+        aside = cross(s.n, edge)
+        across = select((weight > 0.0) & (dot(aside, aside) > SHORT * dot(edge, edge)), aside, across)
+    n = s.n + across * (angle / maximum(norm(across), 1e-30))
+    return n / norm(n)
 
 
 def _widest(s: Solid) -> Any:
