@@ -125,6 +125,15 @@ def test_boxes_in_alignment_but_for_rounding_touch_at_four_points():
         assert np.abs(np.abs(contact.points[:, :2]) - 0.05).max() < 1e-8
 
 
+def test_a_tilt_within_rounding_selects_no_other_reference_face_of_two_boxes():
+    """Faces in line with an edge only: with the other reference face the boxes have no contact at all."""
+    rng, n, box = np.random.default_rng(0), 400, ("box", (0.05, 0.04, 0.03))
+    turned = np.tile([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]], (n, 1, 1))
+    poses = np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3)), tilts(rng, n, 1e-12) @ turned, [[0.0, -0.071, -0.07]] * n
+    counts = {len(contact) for contact in ours(box, box, (*poses[:3], np.array(poses[3])), 0.005)}
+    assert len(counts) == 1
+
+
 ON_EACH_OTHER = """<mujoco><option timestep=".002"/><asset><mesh name="block" vertex="{}"/></asset><worldbody><geom {}/>
     <body pos="0 0 {}"><freejoint/><geom {} mass="1"/></body></worldbody></mujoco>"""
 EIGHTH = " ".join(str(x / 16) for corner in np.ndindex(2, 2, 2) for x in 2 * np.array(corner) - 1)  # exact in f32

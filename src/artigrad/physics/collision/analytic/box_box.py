@@ -36,7 +36,10 @@ PARALLEL = {"f64": 1e-12, "f32": 1e-6}  # squared sine below which two edges hav
 LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge parallel to a side of the rectangle
 WAY = (1.0, 0.6)  # direction of the virtual displacement of the incident face over the reference face
 TILTED = {"f64": 1e-9, "f32": 1e-6}  # rad, virtual tilt of one box relative to the other
-FIRST = {"f64": 1e-11, "f32": 2e-7}  # m, by which a face of B must be better than one of A
+FIRST = {
+    "f64": 7.3137e-12,
+    "f32": 1.73137e-7,
+}  # m, by which a face of B must be better than one of A; TILTED times no difference of usual sizes
 FURTHER = 1.0 + 1e-6  # least ratio of extents
 AROUND = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))  # corners of a rectangle
 
