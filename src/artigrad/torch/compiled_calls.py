@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import re
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,7 +19,9 @@ from ..simulate.framework_api import Functions
 from ..simulate.simulator import Simulator
 from .tensor_checks import native
 
-_nonstrict = getattr(torch._dynamo, "nonstrict_trace", None)
+# Dynamo of earlier versions cannot make a State: there the graph breaks at each call
+_tested = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) >= (2, 13)
+_nonstrict = getattr(torch._dynamo, "nonstrict_trace", None) if _tested else None
 _simulators: WeakValueDictionary[int, Simulator] = WeakValueDictionary()
 
 
