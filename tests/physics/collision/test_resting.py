@@ -5,6 +5,7 @@ import pytest
 
 import artigrad as ag
 
+from ...searches.slopes import WRONG, verdicts
 from .beside_mujoco import ours, tilts
 
 TILTS = (0.0, 1e-15, 1e-12, 1e-9, 9e-9, 2e-8, 1e-7, 1e-6, 1e-5, 1e-4, 4e-4)
@@ -193,6 +194,23 @@ def test_solids_just_over_the_rim_of_a_cylinder_have_its_gradient(geom, half, ra
     q[:, 2] += 0.5 * beyond**2 / radius - 2e-4
     v = 0.01 * np.random.default_rng(1).normal(size=(len(beyond), 6))
     assert errors(sim, q, v).max() < 1e-6
+
+
+@pytest.mark.parametrize("law", ["soft", "hard"])
+@pytest.mark.parametrize(("below", "above"), [("", "90 0 0"), ("90 0 0", "")], ids=["lying", "standing"])
+def test_cylinders_that_lie_across_an_end_from_rim_to_rim_have_the_gradient_of_both_sides(below, above, law):
+    """The line ends on the rim of the end, so that a search finds two rims or a rim and the line."""
+    sim, rest = settled(
+        f"""<mujoco><option timestep=".002"/><worldbody><geom type="cylinder" size=".05 .05" euler="{below or "0 0 0"}"/>
+        <body pos="0 0 .09995" euler="0 0 85.5"><freejoint/>
+        <geom type="cylinder" size=".05 .05" euler="{above or "0 0 0"}" mass="1"/></body></worldbody></mujoco>""",
+        700,
+        law=law,
+    )
+    tilts, yaws = (1e-9, 1e-8, 1e-7, 2e-7, 1e-6, 1e-5), (0.0, 0.0746, 0.9, 1.5708, 2.406)
+    q = np.concatenate([tilted(sim.model, rest.q, tilts, yaw) for yaw in yaws])
+    found = [verdict for verdict, _ in verdicts(sim, q, np.tile(rest.v, (len(q), 1)))]
+    assert WRONG not in found and sum("equal" in verdict for verdict in found) > 20
 
 
 def test_a_capsule_level_across_a_cylinder_has_the_gradient_of_one_side_and_no_margin():

@@ -9,7 +9,7 @@ from ....compiler import Row, carry, loop, maximum, select, sqrt, target, to_rea
 from ....model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Force, Mat3, Vec3, cross, dot
 from ..contact_geometry import FAR, ZERO, ContactGeometry, PairBars, point_to_pose_bar
-from .contact_polygon import frame
+from .contact_polygon import Frame, frame
 from .contact_record import CornerBars, Slots, slip
 from .coplanar import whole_feature
 from .least_overlap import LOOSE, SHARP, Search, box_axis, least_overlap
@@ -35,6 +35,7 @@ SLOTS = 4
 EXACT = {"f64": 1e-10, "f32": 2e-5}  # m, deviation between the overlap of the features and that of the solids
 LEVEL = {"f64": 1e-9, "f32": 1e-5}  # sine of a line and an edge to the face on which they lie
 LINES = frozenset({CAPSULE, CYLINDER})
+FLUSH = 3e-7  # sine of the normal to a cylinder's axis below which its end counts as level
 MOVES = {"f64": 1e-7, "f32": 1e-4}  # last change of the normal below which Newton's method has converged
 ROUNDS = 3  # of Newton's method
 ROUGHLY = {"f64": 1e-6, "f32": 2e-5}  # m, the same for the last attempt
@@ -185,8 +186,29 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
         row.n, row.m = select(only, c.n, held.n), select(only, c.n, held.m)
         row.phi = select(only, phi, select(point.real > 0.5, point.phi, FAR))
         row.p = select(only, c.a + c.n * (ra + 0.5 * phi), on_face + along)
+        if (A.among | B.among) & {CYLINDER}:
+            _fix_normal_by_end(A, B, row, f, held, lines)
     if (A.among | B.among) & LINES:
         _fix_normal_by_crossing(A, B, slots)
+
+
+def _fix_normal_by_end(A: Solid, B: Solid, row: Row, f: Frame, held: PatchNormals, lines: list[Any]) -> None:
+    """Let the end of a cylinder on which another one lies determine the side of that one's line, if their rims touch.
+
+    The rim of an end that is level to rounding has no curvature, and two rims that touch in one point do not determine a
+    normal. A level end rotates the normal as a face does; at a larger tilt the line keeps the normal across it.
+    """
+    ends = [_if_cylinder(s, line) for s, line in ((B, lines[0]), (A, lines[1]))]
+    lies = (ends[0] + ends[1] > 0.5) & (abs(row.patch - 1.0) < 0.5)
+    aside = cross(row.w, held.n)
+    square = dot(aside, aside)
+    level, rims = lies & (square < FLUSH * FLUSH), lies & (row.k1 + row.k2 < 0.5) & (dot(row.w, held.n) > 0.0)
+    axis, other = select(lines[0] > 0.5, A.X.R.column(2), B.X.R.column(2)), select(lines[0] > 0.5, 1.0, 0.0)
+    row.w = select(level, held.n, row.w)
+    row.e1, row.e2 = select(level, f.e, select(rims, axis, row.e1)), select(level, f.f, row.e2)
+    row.e1_of = select(level, row.by_a, select(rims, other, row.e1_of))
+    row.e2_of = select(level, row.by_a, row.e2_of)
+    row.k1, row.k2 = select(level | rims, 1.0, row.k1), select(level, 1.0, row.k2)
 
 
 def _fix_normal_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
