@@ -24,6 +24,8 @@ SURE = 1e-8  # m, nearer to zero or to the margin rounding decides whether solid
 LARGER = 1e-4  # m, by which an overlap is larger than another one, beside what a tilt of a face does
 FLAT = 0.09  # rad: solids less than this from flat have the normal of a face, as in MuJoCo
 DEEP = 1e-3  # m, beyond which a search may end at another minimum
+TOUCHING = (2e-5, 1e-4, 5e-4)  # m, overlaps at which MuJoCo's face of solids that are apart is found
+OTHERS = 8  # neighbors of each, since rounding decides between equal faces in MuJoCo too
 
 
 def _box(x, y, z):
@@ -298,7 +300,11 @@ def search(count, seed):
         near[..., 3:] = _unit(near[..., 3:])
         found = (_ours(sim, q), _ours(sim, near.reshape(size, -1)), _theirs(m, q))
         for k, (a, b, tilt) in enumerate(poses):
-            whats = _verdicts(k, Pair(m, PAIRS[k], a, b), tilt, *found)
+            pair = Pair(m, PAIRS[k], a, b)
+            whats = _verdicts(k, pair, tilt, *found)
+            for i in np.flatnonzero(whats == FACE):
+                if _once_touching(m, rng, k, pair, i, (a[i], b[i]), found[0], found[2]):
+                    whats[i] = "apart: the face that MuJoCo has once they touch"
             outcome.counts.update(whats)
             for i in np.flatnonzero([what in FINDINGS for what in whats]):
                 where = f"seed {seed}, block {first}, case {i}, {'+'.join(PAIRS[k])}"
@@ -306,10 +312,11 @@ def search(count, seed):
     return outcome
 
 
+FACE = "a larger overlap than MuJoCo's"
 FINDINGS = (
     "no contact",
     "a contact of what is apart",
-    "a larger overlap than MuJoCo's",
+    FACE,
     "another gap in the neighborhood",
 )
 
@@ -322,6 +329,7 @@ def _verdicts(k, pair, tilt, ours, near, theirs):
     gap, beside, dist = (x.gap[:, k] for x in (ours, near, theirs))
     other_gap, other_normal = (np.nan_to_num(x, nan=9.0, posinf=9.0) for x in (dist, other))
     touches, allowed = np.isfinite(gap), LARGER + FLAT * np.sin(np.minimum(tilt * 10, FLAT))
+    jumps = abs(np.nan_to_num(gap - np.minimum(beside, 9.0))) > SHALLOW
     decided = [
         (~touches & ~np.isfinite(dist), "apart"),
         (
@@ -338,11 +346,37 @@ def _verdicts(k, pair, tilt, ours, near, theirs):
             "the line of a capsule or cylinder on another face, by MuJoCo's rule",
         ),
         ((own > least + allowed) & (least > DEEP), "deep: another minimum"),
-        (own > least + allowed, "a larger overlap than MuJoCo's"),
-        (abs(np.nan_to_num(gap - np.minimum(beside, 9.0))) > SHALLOW, "another gap in the neighborhood"),
+        (own > least + allowed, FACE),
+        (jumps & (least > DEEP), "deep: another minimum"),
+        (jumps, "another gap in the neighborhood"),
         (mujocos > least + allowed, "MuJoCo's overlap is larger"),
     ]
     return np.select([x for x, _ in decided], [what for _, what in decided], "the least overlap, or one as large")
+
+
+def _once_touching(m, rng, k, pair, i, poses, ours, theirs):
+    """Return True if solids are apart at the gap found, along the normal of a face that MuJoCo has when they overlap.
+
+    MuJoCo finds contacts of solids that are apart by overlaps of solids enlarged by the margin. Where their rounded edges
+    overlap it has one point along the line between the nearest points, and the face only once the solids touch; a patch
+    of ours is the same on both sides of touching.
+    """
+    normal = ours.normal[i, k]
+    if ours.gap[i, k] < 0.0 or not np.isfinite(theirs.gap[i, k]):
+        return False
+    if abs(ours.gap[i, k] - theirs.gap[i, k]) > LARGER:
+        return False
+    moves = [0.0, *(depth + theirs.gap[i, k] for depth in TOUCHING)]
+    b = np.repeat(poses[1][None], len(moves) * OTHERS, 0)
+    b[:, :3] -= np.repeat(moves, OTHERS)[:, None] * theirs.normal[i, k]
+    both = np.stack([np.repeat(poses[0][None], len(b), 0), b], 1)
+    both += NEARBY * rng.normal(size=both.shape)
+    both[..., 3:] = _unit(both[..., 3:])
+    first = 7 * sum(name != "plane" for names in PAIRS[:k] for name in names)
+    q = np.tile(m.qpos0, (len(b), 1))
+    q[:, first : first + 14] = both.reshape(len(b), 14)
+    found = _theirs(m, q).normal[:, k]
+    return bool((np.abs(found - normal).max(1) < 1e-3).any())
 
 
 def _lines(names):
