@@ -9,6 +9,7 @@ from ....compiler import Row, carry, loop, maximum, select, sqrt, target, to_rea
 from ....model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Force, Mat3, Vec3, cross, dot
 from ..contact_geometry import FAR, ZERO, ContactGeometry, PairBars, point_to_pose_bar
+from .contact_features import ContactFeature
 from .contact_polygon import Frame, frame
 from .contact_record import CornerBars, Slots, slip
 from .coplanar import whole_feature
@@ -187,17 +188,23 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
         row.phi = select(only, phi, select(point.real > 0.5, point.phi, FAR))
         row.p = select(only, c.a + c.n * (ra + 0.5 * phi), on_face + along)
         if (A.among | B.among) & {CYLINDER}:
-            _fix_normal_by_end(A, B, row, f, held, lines)
+            _fix_normal_by_end(A, B, row, f, held, flat.contact_features)
     if (A.among | B.among) & LINES:
         _fix_normal_by_crossing(A, B, slots)
 
 
-def _fix_normal_by_end(A: Solid, B: Solid, row: Row, f: Frame, held: PatchNormals, lines: list[Any]) -> None:
-    """Let the end of a cylinder on which another one lies determine the side of that one's line, if their rims touch.
+def _fix_normal_by_end(
+    A: Solid, B: Solid, row: Row, f: Frame, held: PatchNormals, features: tuple[ContactFeature, ContactFeature]
+) -> None:
+    """Let the end of a cylinder on which a line lies determine the side of the line, if it ends on the rim.
 
-    The rim of an end that is level to rounding has no curvature, and two rims that touch in one point do not determine a
-    normal. A level end rotates the normal as a face does; at a larger tilt the line keeps the normal across it.
+    The rim of an end that is level to rounding has no curvature, and a rim and the end of a line do not determine a normal.
+    A level end rotates the normal as a face does; at a larger tilt the line keeps the normal across it.
     """
+    lines = [
+        _if_line(x, select(abs(feature.count - 2.0) < 0.5, 1.0, 0.0))
+        for x, feature in zip((A, B), features, strict=True)
+    ]
     ends = [_if_cylinder(s, line) for s, line in ((B, lines[0]), (A, lines[1]))]
     lies = (ends[0] + ends[1] > 0.5) & (abs(row.patch - 1.0) < 0.5)
     aside = cross(row.w, held.n)
@@ -245,6 +252,12 @@ def _if_cylinder(s: Solid, x: Any) -> Any:
     """Return x for a cylinder, else 0."""
     cases: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
     return s.by_kind(cases | {CYLINDER: lambda: x})
+
+
+def _if_line(s: Solid, x: Any) -> Any:
+    """Return x for a capsule or cylinder, else 0."""
+    cases: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
+    return s.by_kind(cases | dict.fromkeys(LINES, lambda: x))
 
 
 def _put(row: Row, c: Witness, fa: Facet, fb: Facet) -> None:
