@@ -219,6 +219,22 @@ def test_lines_across_an_end_from_rim_to_rim_have_the_gradient_of_both_sides(sta
     assert WRONG not in found and sum("equal" in verdict for verdict in found) > 24
 
 
+@pytest.mark.parametrize("kind", ["capsule", "cylinder"])
+def test_a_line_over_two_vertices_of_a_face_has_the_gradient_of_both_sides(kind):
+    """At each end two edges of the face meet, with normals to both sides of the line where it tilts."""
+    hexagon = [(0.08 * np.cos(t), 0.08 * np.sin(t), z) for z in (-0.08, 0.08) for t in np.arange(6) * np.pi / 3]
+    corners = " ".join(f"{x:.17g}" for x in np.ravel(hexagon))
+    sim, rest = settled(
+        f"""<mujoco><option timestep=".002"/><asset><mesh name="m" vertex="{corners}"/></asset><worldbody>
+        <geom type="mesh" mesh="m"/><body pos="0 0 .15995" euler="0 0 90"><freejoint/>
+        <geom type="{kind}" size=".08 .08" euler="90 0 0" mass="1"/></body></worldbody></mujoco>""",
+        500,
+        law="hard",
+    )
+    ((verdict, detail),) = verdicts(sim, rest.q[None], rest.v[None])
+    assert verdict == "equal", detail
+
+
 def test_a_capsule_level_across_a_cylinder_has_the_gradient_of_one_side_and_no_margin():
     """If a line passes the end of a cylinder, the rim tilts to the other side at its other end."""
     sim, rest = settled(ON_CAN.format(0.01, 0.08, '<geom type="capsule" size=".03 .1" euler="90 0 0" mass="1"/>'), 700)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ....compiler import Row, carry, loop, maximum, select, sqrt, target, to_real, when_any
+from ....compiler import Row, carry, loop, maximum, minimum, select, sqrt, target, to_real, when_any
 from ....model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Force, Mat3, Vec3, cross, dot
 from ..contact_geometry import FAR, ZERO, ContactGeometry, PairBars, point_to_pose_bar
@@ -36,6 +36,7 @@ SLOTS = 4
 EXACT = {"f64": 1e-10, "f32": 2e-5}  # m, deviation between the overlap of the features and that of the solids
 LEVEL = {"f64": 1e-9, "f32": 1e-5}  # sine of a line and an edge to the face on which they lie
 LINES = frozenset({CAPSULE, CYLINDER})
+AT_VERTEX = 1e-8  # m, distance of a line to a vertex over which it passes
 FLUSH = 3e-7  # sine of the normal to a cylinder's axis below which its end counts as level
 MOVES = {"f64": 1e-7, "f32": 1e-4}  # last change of the normal below which Newton's method has converged
 ROUNDS = 3  # of Newton's method
@@ -223,10 +224,11 @@ def _fix_normal_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
 
     This applies where a line is parallel to a face and leaves it over an edge: if the line tilts, the nearest points are at
     the crossing. Edges that are not parallel at both ends have different normals: the gradient is that of one tilt, and the
-    margin is zero.
+    margin is zero. A line that leaves the face over a vertex has the mean of both edges: the direction across it.
     """
     first, level = slots.rows[0], LEVEL[target().dtype]
     of_a, of_b, crossing = crossing_edges(A, B, first)
+    of_a, of_b = _across_at_vertex(A, B, first, of_a, of_b)
     flat = (abs(dot(of_a, first.n)) < level) & (abs(dot(of_b, first.n)) < level)
     held = crossing & flat & (abs(dot(first.n, cross(of_a, of_b))) > PARALLEL)
     a, b = (first.s0, first.s1, first.s2, 1.0, first.s_numbers), (first.t0, first.t1, first.t2, 1.0, first.t_numbers)
@@ -238,6 +240,20 @@ def _fix_normal_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
         old_a, old_b = _witness_corners(row)
         row.a0, row.a1, row.a2, row.a_flat, row.a_numbers = (select(held, x, y) for x, y in zip(a, old_a, strict=True))
         row.b0, row.b1, row.b2, row.b_flat, row.b_numbers = (select(held, x, y) for x, y in zip(b, old_b, strict=True))
+
+
+def _across_at_vertex(A: Solid, B: Solid, row: Row, of_a: Vec3, of_b: Vec3) -> tuple[Vec3, Vec3]:
+    """Replace the edge of a hull or box by the direction across the line, if the line passes over an end of the edge."""
+
+    def at_end(s: Solid, p0: Vec3, p1: Vec3) -> Any:
+        off = [row.p - s.to_world(p) for p in (p0, p1)]
+        aside = [x - row.n * dot(row.n, x) for x in off]
+        there = minimum(*(dot(x, x) for x in aside)) < AT_VERTEX * AT_VERTEX
+        none: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
+        return s.by_kind(none | dict.fromkeys((BOX, POINTS), lambda: select(there, 1.0, 0.0))) > 0.5
+
+    a, b = cross(row.n, of_b), cross(row.n, of_a)
+    return select(at_end(A, row.s0, row.s1), a, of_a), select(at_end(B, row.t0, row.t1), b, of_b)
 
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:
