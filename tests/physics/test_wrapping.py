@@ -129,6 +129,25 @@ def test_ends_that_coincide_or_lie_on_the_surface():
     assert found == pytest.approx(np.subtract(*ends) / 2e-6, rel=1e-6)
 
 
+def test_ends_in_line_with_the_center_of_a_sphere_have_half_a_turn_between_them():
+    """The plane of the string is that of rounding errors, in which both ends need not be."""
+    slides = "".join(f'<joint type="slide" axis="{a}"/>' for a in ("1 0 0", "0 1 0", "0 0 1"))
+    ends = "".join(f'<body>{slides}<geom size=".01" {CALM}/><site name="{k}"/></body>' for k in "ab")
+    model = ag.load(f"""<mujoco><worldbody><geom name="ball" size=".05" {CALM}/>{ends}</worldbody><tendon><spatial name="t">
+        <site site="a"/><geom geom="ball"/><site site="b"/></spatial></tendon>
+        <sensor><tendonpos name="t" tendon="t"/></sensor></mujoco>""")
+    rng, n, r = np.random.default_rng(0), 2000, 0.05
+    a = rng.normal(size=(n, 3))
+    a *= rng.uniform(0.1, 3.0, (n, 1)) / np.linalg.norm(a, axis=1, keepdims=True)
+    b = -a * 10.0 ** rng.uniform(-1, 1, (n, 1))
+    b *= np.maximum(1.0, 0.1 / np.linalg.norm(b, axis=1, keepdims=True))
+    b += 10.0 ** rng.uniform(-17, -13, (n, 1)) * rng.normal(size=(n, 3))
+    found = ag.Simulator(model, threads=1).sensors(ag.State(np.hstack([a, b]), np.zeros((n, 6))))["t"][:, 0]
+    lengths = [np.linalg.norm(x, axis=1) for x in (a, b)]
+    wanted = np.pi * r + sum(np.sqrt(x * x - r * r) - r * np.arccos(r / x) for x in lengths)
+    assert np.abs(found - wanted).max() < 1e-11
+
+
 def test_invalid_paths_are_refused():
     b = ag.ModelBuilder("arm")
     b.add_body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))

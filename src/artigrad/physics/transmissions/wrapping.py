@@ -19,6 +19,7 @@ from ...compiler import arctan2, carry, loop, maximum, minimum, select, sincos, 
 from ..spatial import Vec3, cross, dot
 
 TINY = 1e-15
+IN_LINE = 1e-12  # sine below which ends are in line with the center: rounding tilts the normal of their plane
 TAU = 6.283185307179586
 ON_AXIS = 1e-12  # m: a side site nearer to a cylinder's axis is on it, and is treated as on the x axis
 ROUNDS = 20  # Newton iterations for a string inside
@@ -89,7 +90,7 @@ class _Plane:
         else:
             c = cross(u, v)
             self.size = _norm(c)
-            self.plain = self.size > TINY
+            self.plain = (self.size > TINY) & (self.size > IN_LINE * sqrt(dot(u, u) * dot(v, v)))
             self.n = select(self.plain, c / self.size, _across(u, shape.axes))
         self.heights = tuple(dot(self.n, p) if shape.cylinder else 0.0 for p in (u, v))
         self.u, self.v = (p - self.n * z for p, z in zip((u, v), self.heights, strict=True))
