@@ -67,3 +67,27 @@ def test_equal_ends_of_a_range_and_equal_restitution_are_reported():
     params = model.params.replace(force_range=np.array([[2.0, 2.0]]), friction=np.array([0.5, 0.4]))
     assert list(ag.Simulator(model).parameter_kinks(params=params)) == ["force_range"]
     assert set(ag.Simulator(model, law="hard").parameter_kinks(params=params)) == {"force_range", "restitution"}
+
+
+def test_numbers_that_make_a_servo_wrap_its_error_are_reported():
+    b = ag.ModelBuilder("wheel")
+    b.add_body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_site("rim", "wheel", position=(0.1, 0.2, 0.0))
+    b.add_site("world", "world")
+    on = {"site": "rim", "refsite": "world"}
+    b.add_actuator("turns", kind="position", **on, gear=(0, 0, 0, 0.2, 0.1, 0.6))
+    b.add_actuator("shifts too", kind="position", **on, gear=(0, 0.1, 0, 0.2, 0.1, 0.6))
+    b.add_actuator("affine", **on, gear=(0, 0, 0, 0.2, 0.1, 0.6), gain=2.0, bias=(0.0, -2.0, 0.0))
+    sim = ag.Simulator(b.build())
+    found = {name: np.argwhere(mask).tolist() for name, mask in sim.parameter_kinks().items()}
+    assert found == {"gain": [[2]], "bias": [[0, 1], [2, 1]], "gear_axes": [[j, k] for j in (0, 2) for k in range(3)]}
+    for name, entry in ((name, tuple(entry)) for name, entries in found.items() for entry in entries):
+        moved = sim.params[name].copy()
+        moved[entry] += 1e-9
+        for u, jumps in (([20.0, 0.0, 20.0], True), ([0.5, 0.0, 0.5], False)):
+            here, there = (
+                sim.step(sim.state(), u, params=p).v for p in (sim.params, sim.params.replace(**{name: moved}))
+            )
+            assert (np.abs(here - there) > 1e-4).all() == jumps, (name, entry, u)
+    for row in ag.gradcheck(sim, steps=2, samples=1, show=False, state=sim.state()):
+        assert row.error < 1e-6

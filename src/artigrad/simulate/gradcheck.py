@@ -13,6 +13,7 @@ from ..model.model import Model
 from ..model.params import EXTRAS, FIELDS, Params
 from ..model.state import State
 from .checks import UNIT_TOLERANCE
+from .kinks import angular_servo_kinks
 from .simulator import Simulator
 
 NUMBERS = 4_000_000  # parameter values in memory at a time
@@ -228,6 +229,8 @@ def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
         "dof_invweight0",
     ):  # a weight of zero is replaced by a tiny one
         return x <= 0
+    if what in ("gain", "bias", "gear_axes"):  # an angular servo that wraps
+        return angular_servo_kinks(sim.model, sim.params)[what].ravel()
     if what == "pair_solref_friction":  # two zeros: unused
         return np.repeat(~x.reshape(-1, 2).any(1), 2)
     if what.endswith("solref") and sim.options.constant_numbers[0] > 0.0:  # time constants are at least two steps

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.model import Model
+from ..model.model import POSITION, Model
 from ..model.options import Options
 from ..model.params import FIELDS, Params
 from ..physics.constraints.law import law_of
@@ -29,6 +29,8 @@ def parameter_kinks(model: Model, options: Options, params: Params) -> dict[str,
     for name in RANGES:
         low, high = values[name][..., :1], values[name][..., 1:]
         masks[name] |= np.isfinite(low) & _equal(low, high)
+    for name, mask in angular_servo_kinks(model, values).items():
+        masks[name] |= mask
     for name, acts in _rows(values).items() if soft else ():
         masks[f"{name}solref"][..., 0] |= acts & _at_least_time(values[f"{name}solref"][..., 0], least)
         masks[f"{name}solimp"] |= acts[..., None] & _at_ends(values[f"{name}solimp"])
@@ -37,6 +39,29 @@ def parameter_kinks(model: Model, options: Options, params: Params) -> dict[str,
         if frozenset(pair) not in explicit:
             _mark_pair(model, values, pair, masks, least, soft)
     return {name: mask for name, mask in masks.items() if mask.any()}
+
+
+def angular_servo_kinks(model: Model, values: Any) -> dict[str, np.ndarray]:
+    """Return masks of the numbers that make an actuator wrap its error to within half a turn (`physics/dynamics/circle.py`).
+
+    An actuator on a ball joint or between two sites wraps if its bias on the length is exactly -gain and the gear has no
+    translational part. Where the error is beyond half a turn the force jumps with the first change of these numbers, and
+    the gradient is that of an actuator that wraps.
+    """
+    names = ("gain", "bias", "gear_axes", "gain_slope")
+    gain, bias, gear, slope = (np.asarray(values[name], float) for name in names)
+    masks = {name: np.zeros(x.shape, bool) for name, x in zip(names[:3], (gain, bias, gear), strict=True)}
+    for j, on in enumerate(model.transmissions):
+        ball = on.kind.startswith("joint") and model.joint_kind(on.a).nv == 3
+        if not ball and (on.kind != "site" or on.b < 0):
+            continue
+        servo = model.actuator_kind[j] == POSITION  # its bias on the length is -gain already
+        wraps = ((0.0 if servo else gain[..., j]) + bias[..., j, 1] == 0.0) & (slope[..., j, :] == 0.0).all(-1)
+        if not ball:
+            wraps = wraps & (gear[..., j, :3] == 0.0).all(-1) & (gear[..., j, 3:] != 0.0).any(-1)
+            masks["gear_axes"][..., j, :3] = wraps[..., None]
+        masks["gain"][..., j], masks["bias"][..., j, 1] = wraps & (not servo), wraps
+    return masks
 
 
 def _rows(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -379,9 +379,10 @@ class Simulator(StateFunctions, Sealed):
         """Return parameters whose values make gradients one-sided in every state, as masks by field.
 
         These are time constants of `solref` at two steps (`refsafe`); impedances, widths and powers of `solimp` at the ends
-        of their ranges; ranges with equal ends; and equal frictions (under the hard law: restitutions) of the two shapes of
-        a pair, which has the larger one. Equal values get half of the gradient each, which is right if both change
-        together. Kinks that depend on the state are in `Health.switch_margin`.
+        of their ranges; ranges with equal ends; gains and gears of servos on ball joints and between sites, which wrap their
+        error to within half a turn for exactly these values; and equal frictions (under the hard law: restitutions) of the
+        two shapes of a pair, which has the larger one. Equal values get half of the gradient each, which is right if both
+        change together. Kinks that depend on the state are in `Health.switch_margin`.
         """
         return parameter_kinks(self.model, self.options, self.params if params is None else params)
 
