@@ -60,7 +60,7 @@ class Suite:
         file = mujoco.MjSpec.from_file(
             str(Path(next(iter(spec.submodule_search_locations))) / "suite" / "cartpole.xml")
         )
-        parent, look = file.add_body("pole_1"), file.find_default("pole")
+        parent, look = file.body("pole_1"), file.find_default("pole")
         for k in range(2, poles + 1):  # as `dm_control.suite.cartpole` adds them
             parent = parent.add_body(name=f"pole_{k}", pos=[0, 0, 1])
             parent.add_joint(look, name=f"hinge_{k}")

@@ -89,7 +89,7 @@ class Torch(Tool):
         torch.set_num_threads(1)
         self.torch, self.version = torch, torch.__version__
         self.step = self.program().function(
-            select=torch.where,
+            select=self.select,
             sqrt=torch.sqrt,
             fabs=torch.abs,
             round_=torch.round,
@@ -99,6 +99,9 @@ class Torch(Tool):
 
     def number(self, x: Any) -> Any:
         return x if isinstance(x, self.torch.Tensor) else self.torch.tensor(x, dtype=self.torch.float64)
+
+    def select(self, chosen: Any, x: Any, y: Any) -> Any:
+        return self.torch.where(chosen, x, y) if isinstance(chosen, self.torch.Tensor) else x if chosen else y
 
     def forward(self) -> np.ndarray:
         torch = self.torch

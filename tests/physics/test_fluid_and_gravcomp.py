@@ -136,3 +136,12 @@ def test_small_and_thin_ellipsoids(speed):
     a = sim.forward_dynamics(ag.State(np.tile(q, (12, 1)), moved)) @ bar
     found, wanted = sim.forward_dynamics_vjp(ag.State(q, v), None, bar).v, (a[:6] - a[6:]) / (2 * h)
     assert np.abs(found - wanted).max() < 1e-6 * np.abs(wanted).max()
+
+
+def test_the_ellipsoid_of_a_mesh_with_a_dent_is_refused_in_a_saved_file(tmp_path):
+    dent = ELLIPSOIDS.format(integrator="Euler").replace(
+        'vertex="0 0 0 .1 0 0 0 .2 0 0 0 .15 .1 .1 .05"',
+        'vertex="0 0 0 .3 0 0 0 .3 0 0 0 .3 .05 .05 .05" face="0 2 1 0 1 3 0 3 2 1 2 4 2 3 4 3 1 4"',
+    )
+    with pytest.raises(ag.ModelError, match="fluid ellipsoid of a mesh"):
+        ag.save(ag.load(dent), tmp_path / "robot.xml")

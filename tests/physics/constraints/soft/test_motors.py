@@ -132,7 +132,7 @@ def test_invalid_motors_are_refused(tmp_path):
         ag.Simulator(model).rollout(POSED, steps=1, params=model.params.replace(bias=np.ones((4, 3))))
     b = ag.ModelBuilder("ball")
     b.add_body("ball", joint="spherical", mass=1.0, inertia=(0.1,) * 3)
-    with pytest.raises(ag.ModelError, match="it drives a revolute or prismatic joint"):
+    with pytest.raises(ag.ModelError, match="it drives a revolute or prismatic or screw joint"):
         b.add_actuator("motor", "ball", kind="servo", gear=(1, 0, 0))
     b = ag.ModelBuilder("arm")
     b.add_body("rod", joint="revolute", **ROD)
