@@ -347,8 +347,18 @@ def backends(case):
     for name, x in results[0].items():
         off = np.abs(x - results[1][name]).max(initial=0.0) / max(1.0, np.abs(x).max(initial=0.0))
         if not off < tolerance:
+            if _begins_by_rounding(case, u):
+                raise Skip("a contact at a distance of zero, which rounding decides")
             return f"{name}: numpy differs from native by {off:.1e}"
     return None
+
+
+def _begins_by_rounding(case, u):
+    """Return whether NumPy and native code differ in contacts at a distance of zero alone."""
+    simulators = case.sim, ag.Simulator(case.model, backend="numpy")
+    a, b = (np.ravel(sim.contacts(sim.rollout(case.state, u)).gap) for sim in simulators)
+    other = np.abs(a - b) > 1e-9
+    return other.any() and (np.minimum(np.abs(a), np.abs(b))[other] < 1e-12).all()
 
 
 CHECKS = {"gradients": gradients, "mujoco": mujoco_step, "energy": energy, "bits": bits, "backends": backends}
