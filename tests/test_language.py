@@ -1,6 +1,6 @@
 """Language of source and pages: docstrings open with a noun phrase or an imperative, in plain technical English.
 
-DONE has all packages except those in REST, and PAGES all pages. CONTRIBUTING.md has the rules for names.
+DONE has all packages, and PAGES all pages. CONTRIBUTING.md has the rules for names.
 """
 
 import ast
@@ -15,14 +15,13 @@ import artigrad
 
 ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
-REST = ("physics/constraints/hard",)  # packages that are not checked yet
 FOLDERS = ("benchmarks", "examples", "experiments", "tests")
 
 
 def parts(folder, *nested):
     """Paths of the modules and packages of a folder, relative to ROOT; `nested` packages are listed separately."""
     found = sorted(p for p in (ROOT / folder).iterdir() if p.suffix == ".py" or (p / "__init__.py").exists())
-    return [name for p in found if (name := p.relative_to(ROOT).as_posix()) not in (*REST, *nested)]
+    return [name for p in found if (name := p.relative_to(ROOT).as_posix()) not in nested]
 
 
 DONE = (

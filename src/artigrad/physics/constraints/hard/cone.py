@@ -1,8 +1,8 @@
-"""Friction as a circular cone: both tangents together,  |lam_t| <= limit = mu lam_n + bound  (theory 5.8, 5.12).
+"""Circular friction cone: both tangents together,  |lam_t| <= limit = mu lam_n + bound  (theory 5.8, 5.12).
 
-A contact sticks (w_t = 0), or slides with its impulse d limit against the slip w_t. Where it slides, the direction d
-answers to the slip like a compliant row along d' = (-d2, d1). `active` = (pushes, sticks or slides,
-sticks); `slide_sign` = (|w_t|/limit, d1, d2) where it slides.
+A contact sticks (w_t = 0), or slides with the impulse d limit opposite to its slip velocity w_t. A sliding contact acts as a
+compliant row along d' = (-d2, d1). `active` = (pushes, sticks or slides, sticks); `slide_sign` = (|w_t|/limit, d1, d2) where
+it slides.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def steps_vjp(A: Mat3, inv_bar: Vec3) -> Mat3:
 
 
 def tangents(x: Update) -> Tangents:
-    """The tangents of one update, once the normal has changed by dn: a step, and the nearest point of the disc."""
+    """Return the tangents after one update with the change dn of the normal: a step, and the nearest point of the disc."""
     A, w, lam, inv, dn = x.A, x.w, x.lam, x.inv, x.dn
     t1, t2 = lam.y - (w.y + A.yx * dn) * inv.y, lam.z - (w.z + A.zx * dn) * inv.z
     r = _length(t1, t2)
@@ -78,7 +78,7 @@ def tangents_vjp(x: Update, y_bar: Tangents) -> Update:
 
 
 def margin(w: Vec3, lam: Vec3, inv: Vec3, limit: Any, far: float) -> Any:
-    """How far the tangents are from letting go or from catching, m/s."""
+    """Distance of the tangents to the other regime (sticking or sliding), m/s."""
     r = _length(lam.y, lam.z)
     room = select(r < limit * EDGE, (limit - r) / inv.y, _length(w.y, w.z))
     return select(limit > 0.0, room, far)
@@ -143,12 +143,12 @@ def extend(row: Row, x: Vec3) -> Vec3:
 
 
 def compliance(row: Row) -> Any:
-    """What stands on the diagonal of the second unknown beside A: |w_t|/limit where the contact slides."""
+    """Addition to the diagonal of A for the second unknown: |w_t|/limit where the contact slides."""
     return row.slide_sign.x
 
 
 def settle(row: Row, x: Vec3) -> tuple[Vec3, Any]:
-    """The impulses of the unknowns x, cut to the cone where they slide, and how far their direction turned."""
+    """Return the impulses of the unknowns x, cut to the cone where they slide, and the turn of their direction."""
     active, sign = row.active, row.slide_sign
     limit, slides = row.mu * x.x + row.bound, active.y - active.z > 0.5
     t1, t2 = active.z * x.y - sign.z * x.y + sign.y * limit, active.z * x.z + sign.y * x.y + sign.z * limit
@@ -158,7 +158,8 @@ def settle(row: Row, x: Vec3) -> tuple[Vec3, Any]:
 
 
 def faults(row: Row, w: Vec3, lam: Vec3, limit: Any, tolerance: Any) -> tuple[Any, Any]:
-    """How far a contact that sticks is beyond its bound or one that slides pushes along its slip; and how far across, m/s."""
+    """Return two violations, m/s: of a sticking contact beyond its bound or a sliding one that pushes along its slip, and the
+    same across."""
     active, sign, drive = row.active, row.slide_sign, row.b
     beyond = (_length(lam.y, lam.z) - limit) / row.inv.y - tolerance
     along = sign.y * w.y + sign.z * w.z - tolerance

@@ -34,17 +34,18 @@ BEYOND = 0.5 * FAR  # the gap of a point that is not there
 
 # -- gathering -----------------------------------------------------------------------------------------------------------
 def reach(s: Step, speed: Any) -> Any:
-    """A gap below which something is near: what `speed` closes in a step, and the search distance for what forces add."""
+    """Return the gap below which a point is a contact: what `speed` closes in a step, plus the search distance for the
+    effect of forces."""
     return s.constraints.options.near + s.dt * maximum(speed, 0.0)
 
 
 def within(near: Any, phi: Any) -> Any:
-    """The gap, or one that never closes where it is not near: a neighbour in the pack made us look at it."""
+    """Return the gap, or one that never closes if the point is near only in another lane of the SIMD pack."""
     return select(near, phi, FAR)
 
 
 def gather(s: Step, g: Any, count: counter, kind: int) -> None:
-    """The points of group g that are near. Pairs whose bounding spheres are apart are passed over."""
+    """Collect the near points of group g. Pairs whose bounding spheres are apart are skipped."""
     problem = s.constraints
     if not problem.routines:
         return
@@ -75,7 +76,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
 
 
 def _touch(s: Step, k: Any, n: Any, found: ContactGeometry, apart: Vec3) -> None:
-    """A point of pair k becomes contact n, all but its gap."""
+    """Store a point of pair k as contact n, without its gap."""
     problem = s.constraints
     row, a, b, pair = problem.row[n], problem.a[k], problem.b[k], s.const.pair[k]
     row.p, row.p_a, row.R = found.p, found.p + apart, axis_frame(found.n)
@@ -101,7 +102,7 @@ def along_rows(R: Mat3, f: Vec3) -> Vec3:
 
 
 def rows(s: Step, c: Any) -> tuple[Vec3, Vec3]:
-    """J v, and J of the free accelerations; leaves Z of both sides."""
+    """Return J v, and J times the free accelerations; store Z of both sides."""
     problem = s.constraints
     row = problem.row[c]
     d = directions(row.R)
@@ -115,7 +116,7 @@ def rows(s: Step, c: Any) -> tuple[Vec3, Vec3]:
 
 
 def inverse_mass(s: Step, c: Any) -> Any:
-    """The sum of the inverse masses that the model gives the two bodies."""
+    """Sum of the inverse masses (`body_invweight0`) of both bodies."""
     return 1.0 / s.const.pair[s.constraints.pair[c]].g_alone
 
 
@@ -136,7 +137,7 @@ def approach(s: Step, c: Any) -> Any:
 
 # -- the report ------------------------------------------------------------------------------------------------------------
 def report(s: Step, c: Any, table: Table) -> None:
-    """Force on B (its mean over the step), place, and gap as far as it is looked at."""
+    """Force on B (mean over the step), point, and gap if it is within the reported range."""
     problem = s.constraints
     row, at = problem.row[c], table[problem.source[c]]
     tree = s.model.tree[problem.link_b[c]]
@@ -152,8 +153,8 @@ def force_bar(s: Step, c: Any) -> Vec3:
 
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
 def bars(s: Step, c: Any) -> None:
-    """Take the contact force off its links, and say what gap, point, frame and the velocities there mean to poses,
-    velocities and shapes  (theory 5.13-5.16).
+    """Remove the contact force from its links, and add the cotangents of gap, point, frame and velocities to poses, velocities
+    and shapes  (theory 5.13-5.16).
 
     Three fields of link motions x are paired with forces k at the contact:  y with lam,  v+ with -nu  and, where the
     contact bounces,  v with -e nu  on the normal. s.link.y is -dt y in the letters of the theory, s.field.w that of v+.
@@ -202,8 +203,8 @@ def bars(s: Step, c: Any) -> None:
 
 
 def jacobian_bars(s: Step, c: Any) -> None:
-    """The same for the adjoint of the sweeps: J_bar, the targets and the bounds of contact c to poses, velocities and
-    parameters  (theory 5.22)."""
+    """Add J_bar, and the cotangents of targets and bounds of contact c, to poses, velocities and parameters, for the adjoint of
+    the sweeps  (theory 5.22)."""
     problem = s.constraints
     row = problem.row[c]
     g = approach(s, c)
@@ -243,8 +244,8 @@ def rows_of(s: Step, table: Reals, c: Any) -> tuple[Reals, Reals, Reals]:
 
 
 def shape_bars(s: Step, c: Any, frame_bar: Mat3, point_bars: tuple[Vec3, Vec3], numbers: tuple[Any, Any, Any]) -> None:
-    """From the cotangents of a contact's frame, its point seen from both sides, and (gap, friction, restitution), to the
-    poses of its links (zeta, o_bar) and to the parameters of its shapes."""
+    """Add the cotangents of a contact's frame, of its point on both sides, and of (gap, friction, restitution) to the poses of
+    its links (zeta, o_bar) and to the parameters of its shapes."""
     k, row = s.constraints.pair[c], s.constraints.row[c]
     phi_bar, mu_bar, e_bar = numbers
     n_bar = axis_frame_vjp(row.R.column(2), frame_bar)

@@ -1,4 +1,4 @@
-"""What constraints add to a kernel: integers of the candidates, numbers of the options, scratch for the rows that are found."""
+"""Arguments of a kernel with contact: integers of the candidate pairs, numbers of the options, scratch for the rows."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def reverse_work(model: Model, integers: dict[str, Any], sweeps: int) -> dict[st
 
 
 def contact_signature(reverse: bool = False) -> dict[str, ArgumentKind]:
-    """What constraints add to the arguments of a kernel; with what the adjoint of the sweeps adds, if asked for."""
+    """Signature of the contact arguments of a kernel; with those of the adjoint of the sweeps if `reverse`."""
     return {
         **INTEGERS,
         **{f"cw_{k}": WORK for k in (*REALS, *(REVERSE if reverse else ()))},
@@ -166,7 +166,7 @@ def contact_signature(reverse: bool = False) -> dict[str, ArgumentKind]:
 
 
 class ContactOptions:
-    """How contact behaves beside the parameters of the shapes: numbers of Options."""
+    """Numbers of Options that contact depends on, beside the parameters of the shapes."""
 
     def __init__(self, numbers: Reals):
         self.near, self.erp, self.out, self.slop, self.softness = (numbers[k] for k in range(5))
@@ -239,13 +239,13 @@ class ContactProblem(SimpleNamespace):
     tree_island: Any
     island_number: Any  # of each tree, 1 for the first
     tree_part: Any  # number of the part of each tree, robot by robot
-    force_bar: Any  # Reals, if asked for: cotangents of the forces of a step
+    force_bar: Any  # optional Reals: cotangents of the forces of a step
 
     @classmethod
     def take(
         cls, arguments: dict[str, Any], cone: str, routines: frozenset[int], solids: frozenset[int]
     ) -> ContactProblem:
-        """Pick what belongs to constraints out of a kernel's arguments."""
+        """Return the contact arguments among those of a kernel."""
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         found |= {k: arguments.pop(f"cw_{k}") for k in (*REALS, *SCRATCH)}
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
@@ -260,12 +260,12 @@ class ContactProblem(SimpleNamespace):
 
     @property
     def count(self) -> Any:
-        """How many contacts there are."""
+        """Number of contacts."""
         return self.group[self.groups]
 
     @property
     def all_points(self) -> Any:
-        """How many points may touch, of all pairs."""
+        """Number of candidate points of all pairs."""
         return self.first_point[self.first[self.groups]]
 
     def link(self, c: Any, side: int) -> Any:
@@ -282,13 +282,13 @@ class ContactProblem(SimpleNamespace):
             yield self.order[p]
 
     def dofs(self, g: Any) -> tuple[Any, Any]:
-        """The degrees of freedom that group g may push are from the first to before the second of these."""
+        """Return the first of the degrees of freedom that group g may push, and one past the last."""
         return self.dof_first[g], self.dof_end[g]
 
     def z(self, c: Any, side: int, depth: Any) -> Any:
-        """Where the three entries of contact c, side and depth are in Z."""
+        """Index in Z of the three entries of contact c, side and depth."""
         return ((c * self.sides + side * (self.sides - 1)) * self.depth + depth) * 3
 
     def block(self, c: Any, d: Any) -> Any:
-        """Where the 3x3 block of contacts c and d is in A and K."""
+        """Index in A and K of the 3x3 block of contacts c and d."""
         return (self.base[c] + (self.place[d] - self.start[d])) * 9

@@ -1,7 +1,7 @@
-"""Stage 3 under the hard law: which rows there are. They are gathered so that the work follows what touches, not what could.
+"""Stage 3 under the hard law: collection of the rows, so that the work follows what touches, not what could.
 
-A candidate is kept when it is near for any robot of the pack; for a robot for which it is not, its impulse comes out zero
-and changes none of its bits.
+A candidate is kept if it is near for any robot of the SIMD pack. For a robot for which it is not, its impulse is zero and
+changes none of its bits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .kinds import KINDS
 
 
 def gather(s: Step) -> None:
-    """Gaps, points and frames of all that is near, group by group and kind by kind."""
+    """Compute gaps, points and frames of all near contacts, by group and kind."""
     problem = s.constraints
     place_shapes(s)
     count = counter(0)

@@ -1,8 +1,8 @@
 """The adjoint of the hard law at its converged solution  (theory 5.9-5.16).
 
-With the active set at hand, one small transposed solve gives multipliers nu of the active velocity rows, and one solve
-with the factor gives mu. Then everything is the adjoint of inverse dynamics with the contact forces among the forces of
-the world, and one kinematic adjoint of what the rows see. No derivative of M or of A appears.
+With the active set given, one small transposed solve gives multipliers nu of the active velocity rows, and one solve
+with the factor gives mu. The remainder is the adjoint of inverse dynamics with the contact forces among the external
+forces, and one kinematic adjoint of the row velocities. No derivative of M or of A appears.
 
 Not differentiated: the active set itself, the threshold of restitution, and the side of the kink at phi = 0 (one-sided).
 """
@@ -47,7 +47,8 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
 
 
 def bars(s: Step) -> None:
-    """Between the two halves of the adjoint of inverse dynamics: what all contacts say to poses, velocities, parameters."""
+    """Add the cotangents of all contacts to poses, velocities and parameters, between the two halves of the adjoint of
+    inverse dynamics."""
     for c in loop(s.constraints.count):
         of_kind("bars", s, c)
         row = s.constraints.row[c]

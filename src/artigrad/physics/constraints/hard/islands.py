@@ -1,8 +1,8 @@
-"""Islands: contacts that are tied to each other by the trees that they touch. Each is a problem of its own.
+"""Islands: contacts that are coupled through the trees that they touch. Each is a separate problem.
 
 The contacts of a step are ordered by island (`order`), and A and K hold the blocks of islands only, one after the other.
-An island is one of the whole SIMD pack. A robot may have parts of it that are not tied in its own state; `part` has their
-numbers, so that a robot is solved beside others as it is alone.
+Islands are those of the whole SIMD pack. In the state of one robot an island may fall into uncoupled parts, numbered by
+`part`, so that a robot has the same bits alone and in a pack.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def bars(s: Step, c: Any) -> None:
 
 
 def jacobian_bars(s: Step, c: Any) -> None:
-    """The same for the adjoint of the sweeps."""
+    """Add the cotangents of the target and of the bound, for the adjoint of the sweeps."""
     row = s.constraints.row[c]
     k, b_bar = s.model.link_v[s.constraints.link_b[c]], row.b_bar
     s.bars.v[k] = s.bars.v[k] + row.R.xx * b_bar.x + b_bar.y
@@ -92,7 +92,7 @@ def jacobian_bars(s: Step, c: Any) -> None:
 
 
 def _limit_bars(s: Step, c: Any, phi_bar: Any, dry_bar: Any) -> None:
-    """From the cotangents of a joint's gap and dry friction to its position and parameters."""
+    """Add the cotangents of a joint's gap and dry friction to its position and parameters."""
     i, sign = s.constraints.link_b[c], s.constraints.row[c].R.xx
     k = s.model.link_v[i]
     s.bars.tangent[k] = s.bars.tangent[k] + sign * phi_bar

@@ -1,5 +1,4 @@
-"""The table of kinds of rows. How a kind is gathered, what its rows are, what is reported and how it is differentiated stands
-in one record; nobody else asks what kind a row is."""
+"""Table of the kinds of rows: one record each, with functions that collect, build, report and differentiate its rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Friction as a pyramid, the paper's: each tangent is bounded by itself,  |lam_t| <= limit = mu lam_n + bound  (theory 5.6).
+"""Friction pyramid of the paper: each tangent has its own bound,  |lam_t| <= limit = mu lam_n + bound  (theory 5.6).
 
-A tangent sticks (w_t = 0), or slides at its bound and follows its normal. `active` names the rows of the active set:
+A tangent sticks (w_t = 0), or slides at its bound and follows its normal. `active` marks the rows of the active set:
 normals that push, tangents that stick; `slide_sign` is +-1 for a tangent at its bound.
 """
 
@@ -62,7 +62,7 @@ def tangents_vjp(x: Update, y_bar: Tangents) -> Update:
 
 
 def margin(w: Vec3, lam: Vec3, inv: Vec3, limit: Any, far: float) -> Any:
-    """How far tangents are from letting go or from catching, m/s."""
+    """Distance of the tangents to the other regime (sticking or sliding), m/s."""
     least: Any = far
     for l, v, i in ((lam.y, w.y, inv.y), (lam.z, w.z, inv.z)):
         room = select(abs(l) < limit, (limit - abs(l)) / i, abs(v))
@@ -108,8 +108,7 @@ def restrict_transposed(row: Row, nu: Vec3) -> Vec3:
 
 
 def extend_transposed(row: Row, y: Vec3) -> Vec3:
-    """E^T y, where lam = E x: a sliding tangent follows its normal. What belongs to unknowns that are not active is of no
-    use."""
+    """E^T y, where lam = E x: a sliding tangent follows its normal. Entries of inactive unknowns are unused."""
     return Vec3(y.x + row.mu * (row.slide_sign.y * y.y + row.slide_sign.z * y.z), y.y, y.z)
 
 
@@ -120,18 +119,18 @@ def extend(row: Row, x: Vec3) -> Vec3:
 
 
 def compliance(row: Row) -> Any:
-    """What stands on the diagonal of the second unknown beside A."""
+    """Addition to the diagonal of A for the second unknown."""
     return 0.0
 
 
 def settle(row: Row, x: Vec3) -> tuple[Vec3, Any]:
-    """The impulses of the unknowns x, and how far they are from those of another round."""
+    """Return the impulses of the unknowns x, and their difference to those of another round."""
     limit = row.mu * x.x + row.bound
     return Vec3(x.x, x.y + row.slide_sign.y * limit, x.z + row.slide_sign.z * limit), 0.0
 
 
 def faults(row: Row, w: Vec3, lam: Vec3, limit: Any, tolerance: Any) -> tuple[Any, Any]:
-    """How far tangents that stick are beyond their bound, and those that slide push along the motion, m/s."""
+    """Violation of sticking tangents beyond their bound, and of sliding ones that push along the motion, m/s."""
     found: list[Any] = []
     for l, v, stick, i in zip(*(x.leaves()[1:] for x in (lam, w, row.active, row.inv)), strict=True):
         s = row.slide_sign.leaves()[len(found) + 1]
@@ -141,8 +140,11 @@ def faults(row: Row, w: Vec3, lam: Vec3, limit: Any, tolerance: Any) -> tuple[An
 
 
 def exchanged(row: Row, lam: Vec3, hit: Vec3) -> tuple[Vec3, Vec3]:
-    """(active, slide_sign) once the rows that were hit have changed sides: a normal that pulled lets go, one that was pressed
-    in pushes and sticks; a tangent beyond its bound slides, one that pushed along the motion sticks."""
+    """Return (active, slide_sign) after the hit rows changed sides.
+
+    A normal that pulled is released, one that was pressed in pushes and sticks; a tangent beyond its bound slides, one that
+    pushed along the motion sticks.
+    """
     n, rubs = row.active.x, select(row.mu > 0.0, hit.x, 0.0)  # with the normal go the tangents that it bounds
     active, sign = [select(hit.x > 0.5, 1.0 - n, n)], [0.0]
     for x, was, s, h in zip(*(v.leaves()[1:] for v in (lam, row.active, row.slide_sign, hit)), strict=True):

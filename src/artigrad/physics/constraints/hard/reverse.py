@@ -54,8 +54,10 @@ def sweeps_vjp(problem: ContactProblem, sweeps: int) -> None:
 
 
 def update_vjp(problem: ContactProblem, s: Any, c: Any, end: Any, here: Any) -> None:
-    """One update of `solver.sweep` backwards, for the robots that made it: contacts after c have their impulses of before
-    the sweep already."""
+    """Adjoint of one update of `solver.sweep`, for the robots that made it.
+
+    Contacts after c already have the impulses from before the sweep.
+    """
     row = problem.row[c]
     after, inv, mu = row.lam_bar, row.inv, row.mu
     g = select(here, after, Vec3.zero())
@@ -161,8 +163,10 @@ def A_bar_times_Y(s: Step) -> None:
 
 
 def mass_matrix_bars(s: Step) -> None:
-    """The stored entries of Mt_bar = -Y A_bar Y^T - z (Y lam)^T, both triangles added up: the first term is symmetric,
-    -Y^T X / 2."""
+    """Compute the stored entries of Mt_bar = -Y A_bar Y^T - z (Y lam)^T.
+
+    Both triangles are added. The first term is symmetric: -Y^T X / 2.
+    """
     problem, m = s.constraints, s.model
     M_bar, dual, push = problem.M_bar, problem.dual, problem.push
     for k in loop(m.nv):
@@ -174,7 +178,7 @@ def mass_matrix_bars(s: Step) -> None:
             push[k] = push[k] + dot(Vec3(*(y[k] for y in Y)), lam)
 
     def entry(k: Any, j: Any) -> Any:
-        """Where k and j meet, with the other triangle."""
+        """Index of the entry of k and j, in either triangle."""
         return dual[k] * push[j] + push[k] * dual[j]
 
     for k in loop(m.nv):

@@ -39,7 +39,7 @@ def rows(s: Step) -> None:
 
 
 def scale_free_motion(s: Step) -> None:
-    """ut = d^1/2 u, with which Z^T ut is what the rows see of the motion whose inward half is in s.dof.u"""
+    """Compute ut = d^1/2 u, so that Z^T ut is the row velocity of the motion whose inward half is in s.dof.u."""
     for k in loop(s.model.nv):
         s.constraints.ut[k] = s.dof[k].u / s.constraints.root[k]
 
@@ -83,23 +83,23 @@ def softness_of(s: Step, c: Any, A: Mat3) -> Any:
 
 
 def least_mass(A: Mat3, most: Any) -> Any:
-    """The inverse mass that a contact has at least. A: its block of the diagonal; most: what that could be."""
+    """Lower bound of the inverse mass of a contact. A: its block of the diagonal; most: the largest possible one."""
     return maximum(SHARE * (A.xx + A.yy + A.zz), IDLE[target().dtype] * most)
 
 
 def softness_bars(s: Step, c: Any, bar: Any) -> None:
-    """The adjoint of the part that parameters decide."""
+    """Adjoint of the part of the softness that depends on parameters."""
     if s.bars.const is not None:
         of_kind("inverse_mass_bar", s, c, bar * s.constraints.options.softness)
 
 
 def spare(problem: ContactProblem, c: Any) -> Any:
-    """How much of the second diagonal entry of A a third row without use has."""
+    """Share of the second diagonal entry of A that an unused third row has."""
     return switch(problem.kind[c], {k: partial(float, kind.spare) for k, kind in enumerate(KINDS)})
 
 
 def spare_vjp(problem: ContactProblem, c: Any, A_bar: Mat3) -> Mat3:
-    """That entry is a copy, and its cotangent belongs to what was copied."""
+    """Add the cotangent of that entry to what it was copied from."""
     return Mat3(0.0, 0.0, 0.0, 0.0, A_bar.zz * spare(problem, c), 0.0, 0.0, 0.0, 0.0)
 
 

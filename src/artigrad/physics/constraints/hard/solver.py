@@ -3,12 +3,12 @@
     normals:   0 <= lam_n, 0 <= w_n, one of them zero
     tangents:  |lam_t| <= mu lam_n + bound;  w_t = 0 inside,  w_t against lam_t at the bound
 
-What |lam_t| is and how it is bounded is the law of friction: `pyramid` or `cone`.
+The friction law, `pyramid` or `cone`, defines |lam_t| and its bound.
 
-`gauss_seidel` sweeps until nothing moves by more than the tolerance, at most a given number of times. `hybrid` lets a few
-sweeps name the active set, solves that set exactly by a 3x3-block LU, and checks every row. Where the check fails the worst
-row changes sides and the set is solved again; what still fails after some exchanges sweeps on from before them. A robot
-that is done is frozen: its neighbours in the pack do not change its bits.
+`gauss_seidel` sweeps until no impulse moves by more than the tolerance, at most a given number of times. `hybrid` estimates
+the active set by a few sweeps, solves that set exactly by a 3x3-block LU, and checks every row. If the check fails, the worst
+row changes sides and the set is solved again; after some exchanges the sweeps continue from the impulses before them. A
+robot that has converged is frozen: other lanes of the SIMD pack do not change its bits.
 """
 
 from __future__ import annotations
@@ -58,14 +58,18 @@ def residual(problem: ContactProblem, c: Any, end: Any) -> Vec3:
 
 
 def worse(a: Any, b: Any) -> Any:
-    """The larger of two numbers that are not negative; a NaN stays."""
+    """Return the larger of two non-negative numbers; NaN is kept."""
     return select(b >= 0.0, maximum(a, b), b)
 
 
 def sweep(problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any = 1.0, tape: Any = None) -> Any:
-    """One projected Gauss-Seidel sweep over an island, for the robots with go > 1/2. With relax < 1 shorter steps are taken:
-    where contacts slide, full ones can go back and forth for ever. tape: first row of the tape that is written; without
-    one, x of each contact has what was added to its impulses. Returns the largest change, as a velocity."""
+    """Make one projected Gauss-Seidel sweep over an island, for the robots with go > 1/2.
+
+    Returns the largest change, as a velocity.
+
+    With relax < 1 the steps are shorter: full steps of sliding contacts can oscillate. tape: first row of the tape that is
+    written; without a tape, x of each contact has the change of its impulses.
+    """
     moved = carry(0.0)
     for c in problem.members(start, end):
         row = problem.row[c]
@@ -83,7 +87,7 @@ def sweep(problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any = 1
 
 
 def largest_change(row: Row, change: Vec3) -> Any:
-    """A change of impulses, as the largest of the velocities that its rows would feel."""
+    """Return the largest velocity change of the rows that a change of impulses causes."""
     worst: Any = 0.0
     for x, i in zip(change.leaves(), row.inv.leaves(), strict=True):
         worst = worse(worst, abs(x / i))
@@ -91,7 +95,7 @@ def largest_change(row: Row, change: Vec3) -> Any:
 
 
 def violation(problem: ContactProblem, start: Any, end: Any) -> Any:
-    """How far an island is from solved, m/s: what one more update of each contact would change, as a velocity."""
+    """Residual of an island, m/s: the velocity that one more update of each contact would change."""
     worst = carry(0.0)
     for c in problem.members(start, end):
         row = problem.row[c]
@@ -106,8 +110,11 @@ def violation(problem: ContactProblem, start: Any, end: Any) -> Any:
 def gauss_seidel(
     problem: ContactProblem, sweeps: int, tolerance: Any, tape: bool = False, factored: bool = True
 ) -> None:
-    """At most so many sweeps over every island. With `tape` what every update found and how many sweeps were run are kept;
-    `factored` leaves the factor of the active set in K, for the implicit adjoint."""
+    """Make at most `sweeps` sweeps over every island.
+
+    tape stores the intermediate values of every update and the number of sweeps; `factored` leaves the factor of the active
+    set in K, for the implicit adjoint.
+    """
     clear_impulses(problem)
     for g in loop(problem.islands[0]):
         start, end = problem.island[g], problem.island[g + 1]
@@ -127,8 +134,10 @@ def gauss_seidel(
 
 
 def hybrid(problem: ContactProblem, tolerance: Any, bounded: Callable[..., None] | None = None) -> None:
-    """Sweeps, exact solve of the active set, check; again for the robots that fail the check and have work left. `bounded`
-    changes the targets of a solved part and solves it again (`restitution.bound_energy`)."""
+    """Sweep, solve the active set, check; repeat for the robots that fail the check and have work left.
+
+    `bounded` changes the targets of a solved part and solves it again (`restitution.bound_energy`).
+    """
     clear_impulses(problem)
     for g in loop(problem.islands[0]):
         start, end = problem.island[g], problem.island[g + 1]
@@ -160,11 +169,11 @@ def solve_part(problem: ContactProblem, start: Any, end: Any, here: Any, toleran
                 problem.row[c].swept = problem.row[c].lam
             tries = to_real((r + 1) * problem.friction.TRIES) + TRIES_EACH * many
             failed = solve_active_set(problem, start, end, go, tolerance, Work(left, own + TRY, tries))
-            for c in problem.members(start, end):  # robots that failed go on from their sweeps
+            for c in problem.members(start, end):  # robots that failed continue from their sweeps
                 row = problem.row[c]
                 row.lam = select(failed * row.member > 0.5, row.swept, row.lam)
             unsolved.value = select(go > 0.5, failed, unsolved.value)
-    for _ in when_any(unsolved.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
+    for _ in when_any(unsolved.value > 0.5):  # the impulses are those of the sweeps: report their residual
         rest = select(unsolved.value > 0.5, worse(TINY, violation(problem, start, end)), 0.0)
         problem.status[0] = worse(problem.status[0], rest)
         name_active_set(problem, start, end, unsolved.value)
@@ -173,8 +182,10 @@ def solve_part(problem: ContactProblem, start: Any, end: Any, here: Any, toleran
 
 
 def factor_at_solution(problem: ContactProblem) -> None:
-    """Leave in K the factor of the active set at the impulses found. A law of friction that is not linear is solved by Newton's
-    method, whose last set is that of the step before the solution: its derivative is not the one there."""
+    """Leave in K the factor of the active set at the final impulses.
+
+    Newton's method for a nonlinear friction law ends with the set of the step before the solution, whose derivative differs.
+    """
     if problem.friction.LINEAR:
         return
     for g in loop(problem.islands[0]):
@@ -187,8 +198,11 @@ def factor_at_solution(problem: ContactProblem) -> None:
 
 
 def accelerated_sweeps(problem: ContactProblem, start: Any, end: Any, go: Any, sweeps: Any, most: Any) -> None:
-    """So many sweeps, at most `most`, for the robots with go > 1/2. Each but the last goes on along what those before it have
-    added, by as much as changes become smaller: nonlinear conjugate gradients, begun anew where they become larger."""
+    """Make at most `most` sweeps for the robots with go > 1/2, by nonlinear conjugate gradients.
+
+    Each sweep but the last continues along the changes of those before it, scaled by the rate at which changes decrease. The
+    method restarts where changes increase.
+    """
     before = carry(0.0)
     for c in problem.members(start, end):
         problem.row[c].drift = Vec3.zero()
@@ -213,7 +227,7 @@ def accelerated_sweeps(problem: ContactProblem, start: Any, end: Any, go: Any, s
 
 
 def own_contacts(problem: ContactProblem, start: Any, end: Any) -> Any:
-    """How many contacts a part of an island has, robot by robot."""
+    """Number of contacts of a part of an island, per robot."""
     own = carry(0.0)
     for c in problem.members(start, end):
         row = problem.row[c]
@@ -222,7 +236,7 @@ def own_contacts(problem: ContactProblem, start: Any, end: Any) -> Any:
 
 
 class Work(NamedTuple):
-    """Work on a part of an island: the sweeps that are left, the cost of an exact solve in sweeps, and how many at most."""
+    """Work on a part of an island: remaining sweeps, cost of an exact solve in sweeps, and the maximum."""
 
     left: carry
     cost: Any
@@ -230,9 +244,11 @@ class Work(NamedTuple):
 
 
 def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any, tolerance: Any, work: Work) -> Any:
-    """Name the active set at the impulses, and put the impulses that solve it in their place; again with another set for
-    the robots that fail the check (where the law is linear), or while directions of sliding turn. K keeps the factor. Returns 1
-    where no solution was found."""
+    """Determine the active set from the impulses and replace them by its solution. Return 1 where no solution was found.
+
+    Other sets are tried for the robots that fail the check (if the law is linear), or while directions of sliding turn. K
+    keeps the factor.
+    """
     law, go = problem.friction, carry(active)
     if law.LINEAR:
         name_active_set(problem, start, end, active)
@@ -266,7 +282,8 @@ def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any,
 
 
 def exchange(problem: ContactProblem, start: Any, end: Any, go: Any, worst: Any) -> None:
-    """The worst row of the members changes sides, for the robots with go > 1/2; `check` left in x how bad each row is."""
+    """Move the worst row of the members to the other side, for the robots with go > 1/2; x of each contact has its
+    violations."""
     for _ in when_any(go > 0.5):
         for c in problem.members(start, end):
             row = problem.row[c]
@@ -276,7 +293,7 @@ def exchange(problem: ContactProblem, start: Any, end: Any, go: Any, worst: Any)
 
 
 def name_active_set(problem: ContactProblem, start: Any, end: Any, go: Any) -> None:
-    """active and slide_sign of each contact, for the robots with go > 1/2."""
+    """Determine active and slide_sign of each contact, for the robots with go > 1/2."""
     for c in problem.members(start, end):
         row = problem.row[c]
         lam, limit = row.lam, row.mu * row.lam.x + row.bound
@@ -313,10 +330,10 @@ def right_side(problem: ContactProblem, c: Any, end: Any) -> Vec3:
 
 
 def check(problem: ContactProblem, start: Any, end: Any, tolerance: Any) -> tuple[Any, Any]:
-    """1 where some row breaks its condition by more than the tolerance (a velocity), or is not a number; and by how much
-    the worst one does. x of each contact has that of its rows.
+    """Return 1 where a row violates its condition by more than the tolerance (a velocity) or is NaN, and the worst violation.
 
-    Active rows were solved for, so their velocity is zero to rounding; a wide bound catches a solve that went wrong.
+    x of each contact has the violations of its rows. Active rows were solved for, so their velocity is zero to rounding; a
+    wide bound detects a failed solve.
     """
     total, worst = carry(0.0), carry(0.0)
     for c in problem.members(start, end):
@@ -358,7 +375,7 @@ def factor(problem: ContactProblem, start: Any, end: Any) -> None:
 
 
 def _substitute(problem: ContactProblem, r: Any, first: Any, end: Any) -> Vec3:
-    """x_r minus what the blocks first .. end of its row make of theirs."""
+    """x_r minus the contribution of the blocks first .. end of its row."""
     x = carry(problem.row[r].x)
     for k in problem.members(first, end):
         x.value = x.value - problem.K.struct(problem.block(r, k), Mat3) @ problem.row[k].x
@@ -366,7 +383,7 @@ def _substitute(problem: ContactProblem, r: Any, first: Any, end: Any) -> Vec3:
 
 
 def _substitute_transposed(problem: ContactProblem, r: Any, first: Any, end: Any) -> Vec3:
-    """nu_r minus what the blocks first .. end of its column make of theirs."""
+    """nu_r minus the contribution of the blocks first .. end of its column."""
     x = carry(problem.row[r].nu)
     for k in problem.members(first, end):
         x.value = x.value - problem.K.struct(problem.block(k, r), Mat3).T @ problem.row[k].nu

@@ -1,7 +1,7 @@
-"""The velocity that a closed contact shall have at the end of a step: correction of depth, or restitution.
+"""Target velocity of a closed contact at the end of a step: depth correction, or restitution.
 
-It rests at depth `slop`: within the surface the error shrinks by `erp` a step, but never faster than `out` metres a second,
-and above it the gap may close at once. Kinks are at phi = 0 and where `out` is reached; nothing rests there.
+It rests at depth `slop`: inside the surface the error shrinks by `erp` a step, at most `out` m/s, and above it the gap may
+close at once. Kinks are at phi = 0 and where `out` is reached; nothing rests there.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def target_velocity(s: Step, phi: Any, e: Any, g: Any) -> Any:
 
 
 def bounces(s: Step, phi: Any, e: Any, g: Any, rest: Any) -> Any:
-    """Whether restitution decides the velocity of a contact."""
+    """Return 1 if restitution determines the velocity of a contact."""
     threshold = s.constraints.options.threshold
     return (e > 0.0) & (phi + s.dt * g < 0.0) & (g < -threshold) & (-(e * g) > rest)
 
 
 def rest_velocity(s: Step, phi: Any) -> tuple[Any, Any]:
-    """Return what position correction wants, and its derivative with respect to the gap."""
+    """Return the velocity of depth correction, and its derivative with respect to the gap."""
     options, dt = s.constraints.options, s.dt
     inside, above = -(options.erp * (phi + options.slop)) / dt, -(phi + options.erp * options.slop) / dt
     corrected, slope = minimum(inside, options.out), select(inside < options.out, -options.erp / dt, 0.0)

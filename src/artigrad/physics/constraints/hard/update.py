@@ -1,4 +1,4 @@
-"""What the two laws of friction share: an update of the two tangents of one contact."""
+"""Update of the two tangents of one contact: records that both friction laws share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from ...spatial import Mat3, Vec3
 
 
 class Update(Linear):
-    """What an update of two tangents reads: block A of the contact, velocities w, impulses lam and steps inv of its rows, the
-    change dn of the normal impulse, and the limit of the tangential ones. Its cotangent is of the same type."""
+    """Inputs of an update of two tangents.
+
+    These are block A of the contact, velocities w, impulses lam and steps inv of its rows, the change dn of the normal
+    impulse, and the limit of the tangential ones. The cotangent has the same type.
+    """
 
     A: Mat3
     w: Vec3
@@ -28,10 +31,10 @@ class Tangents(Linear):
 
 
 def positive(x: Any) -> Any:
-    """x where it is above zero, else 0; a NaN stays."""
+    """Return x if it is above zero, else 0; NaN is kept."""
     return select(x <= 0.0, 0.0, x)
 
 
 def yes(condition: Any) -> Any:
-    """1 where a condition holds, 0 where it does not or compares with NaN."""
+    """Return 1 where a condition holds, 0 where it does not or compares with NaN."""
     return select(condition, 1.0, 0.0)
