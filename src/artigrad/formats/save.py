@@ -746,21 +746,18 @@ class Writer:
         if not m.shapes.wet or "fluid" not in m.features or self.lost:
             return
         compiled = mujoco().MjModel.from_xml_string(text)
-        others: dict[bool, list[str]] = {True: [], False: []}
+        own: list[str] = []
+        meshes: list[str] = []
         for n, s in enumerate(m.shapes.wet):
             name, mesh = m.shapes.names[s], m.shapes.kind[s] == POINTS
             given = np.concatenate([p.virtual_mass[n], p.virtual_inertia[n]])
             made = compiled.geom_fluid[compiled.geom(name).id, 6:]
             if not np.allclose(given, made, rtol=1e-6 if mesh else 1e-9, atol=1e-14):
-                others[mesh].append(name)
-        for mesh, what in (
-            (False, "virtual mass other than that of the ellipsoid"),
-            (True, "fluid ellipsoid of a mesh"),
-        ):
-            if others[mesh]:
-                self.lost.append(
-                    Finding(what, tuple(others[mesh]), "recomputed from the saved points" if mesh else "recomputed")
-                )
+                (meshes if mesh else own).append(name)
+        if own:
+            self.lost.append(Finding("virtual mass other than that of the ellipsoid", tuple(own), "recomputed"))
+        if meshes:
+            self.lost.append(Finding("fluid ellipsoid of a mesh", tuple(meshes), "recomputed from the saved points"))
 
     def _check(self) -> None:
         """List the features that were lost."""
