@@ -16,8 +16,18 @@ from tests.family import MODEL
 SIM = ag.Simulator(MODEL, dt=0.005)
 STEPS = 3
 X0 = np.array([0.3, -0.2, 0.1])
+ALONG = np.array([0.7, -1.1, 0.4])  # direction of tangents and products
 H = 0.01  # between the points that differences are made of
 EIGHT = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}  # of order eight
+
+# kinds of results of a transformation, and refusals of the second ones
+Y, J, G, HESSIAN, PRODUCT, TANGENT = "values", "Jacobian", "gradient", "Hessian", "Hessian product", "tangent"
+PENALTY = "H g"
+SECOND = (HESSIAN, PRODUCT, PENALTY)
+FIRST_ONLY = "has first derivatives only: take differences of its gradient for second ones"
+NO_GRADIENT = (
+    "the Jacobians of linearize have no gradient, which would be a second derivative: take differences of them"
+)
 
 _rng = np.random.default_rng(3)
 _q = ag.integrate(MODEL, SIM.reset().q, 0.003 * _rng.normal(size=MODEL.nv))
@@ -134,6 +144,18 @@ class Reference:
     jacobian: np.ndarray
     gradient: np.ndarray
     hessian: np.ndarray
+
+    def of_kind(self, kind):
+        """Return the result of one kind."""
+        return {
+            Y: lambda: self.y,
+            J: lambda: self.jacobian,
+            G: lambda: self.gradient,
+            HESSIAN: lambda: self.hessian,
+            PRODUCT: lambda: self.hessian @ ALONG,
+            TANGENT: lambda: self.jacobian @ ALONG,
+            PENALTY: lambda: self.hessian @ self.gradient,
+        }[kind]()
 
 
 def reference_of(values):

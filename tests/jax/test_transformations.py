@@ -17,12 +17,32 @@ from jax.sharding import PartitionSpec as P
 import artigrad as ag
 import artigrad.jax as aj
 from tests import transformations as cells
-from tests.transformations import DU, MASS, MODEL, SIM, STEPS, X0, page_table, reference, table_of_page
+from tests.transformations import (
+    DU,
+    FIRST_ONLY,
+    HESSIAN,
+    MASS,
+    MODEL,
+    NO_GRADIENT,
+    PENALTY,
+    PRODUCT,
+    SECOND,
+    SIM,
+    STEPS,
+    TANGENT,
+    X0,
+    G,
+    J,
+    Y,
+    page_table,
+    reference,
+    table_of_page,
+)
 
 jax.config.update("jax_enable_x64", True)
 TOLERANCE = 1e-9
 POINT = jnp.asarray(X0)
-ALONG = jnp.array([0.7, -1.1, 0.4])
+ALONG = jnp.array(cells.ALONG)
 MANY = POINT + jnp.arange(4.0)[:, None] * jnp.array([0.001, -0.002, 0.001])  # four points
 
 
@@ -176,8 +196,6 @@ def transposed(f):
     return jax.linear_transpose(push, POINT)(jnp.cos(y))[0]
 
 
-Y, J, G, HESSIAN, PRODUCT, TANGENT = "values", "Jacobian", "gradient", "Hessian", "Hessian product", "tangent"
-PENALTY = "H g"
 TRANSFORMATIONS = {
     "call": (Y, lambda f: f(POINT)),
     "jit": (Y, lambda f: jax.jit(f)(POINT)),
@@ -263,24 +281,10 @@ def eye(f):
 
 
 def expected(name, kind):
-    r = reference(name)
-    return {
-        Y: lambda: r.y,
-        J: lambda: r.jacobian,
-        G: lambda: r.gradient,
-        HESSIAN: lambda: r.hessian,
-        PRODUCT: lambda: r.hessian @ np.asarray(ALONG),
-        TANGENT: lambda: r.jacobian @ np.asarray(ALONG),
-        PENALTY: lambda: r.hessian @ r.gradient,
-    }[kind]()
+    return reference(name).of_kind(kind)
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------------
-SECOND = (HESSIAN, PRODUCT, PENALTY)
-FIRST_ONLY = "has first derivatives only: take differences of its gradient for second ones"
-NO_GRADIENT = (
-    "the Jacobians of linearize have no gradient, which would be a second derivative: take differences of them"
-)
 
 
 def refused(name, title):

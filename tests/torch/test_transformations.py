@@ -21,7 +21,28 @@ import artigrad.torch as at
 from artigrad.camera import Camera, RayScene, render
 from artigrad.envs import DifferentiableEnv, EnvTask
 from tests import transformations as cells
-from tests.transformations import DU, MASS, MODEL, SIM, STEPS, X0, page_table, reference, reference_of, table_of_page
+from tests.transformations import (
+    DU,
+    FIRST_ONLY,
+    HESSIAN,
+    MASS,
+    MODEL,
+    NO_GRADIENT,
+    PENALTY,
+    PRODUCT,
+    SECOND,
+    SIM,
+    STEPS,
+    TANGENT,
+    X0,
+    G,
+    J,
+    Y,
+    page_table,
+    reference,
+    reference_of,
+    table_of_page,
+)
 
 TOLERANCE = 1e-9
 
@@ -33,7 +54,7 @@ def tensor(x):
 Q, DQ, V, DV, U, A, DA = map(tensor, (cells.Q, cells.DQ, cells.V, cells.DV, cells.U, cells.A, cells.DA))
 W1, B1, W2, B2, M = map(tensor, (cells.W1, cells.B1, cells.W2, cells.B2, MASS))
 POINT = tensor(X0)
-ALONG = tensor([0.7, -1.1, 0.4])
+ALONG = tensor(cells.ALONG)
 LEAD = tensor([[0.0, 0.0, 0.0], [0.002, -0.003, 0.001]])  # two points
 
 
@@ -271,8 +292,6 @@ def product(J, v):
     return J @ v
 
 
-Y, J, G, HESSIAN, PRODUCT, TANGENT = "values", "Jacobian", "gradient", "Hessian", "Hessian product", "tangent"
-PENALTY = "H g"
 TRANSFORMATIONS = {
     "call": (Y, lambda f: f(POINT)),
     "no_grad": (Y, lambda f: torch.no_grad()(f)(POINT)),
@@ -341,24 +360,10 @@ def eye(f):
 
 
 def expected(name, kind):
-    r = wanted(name)
-    return {
-        Y: lambda: r.y,
-        J: lambda: r.jacobian,
-        G: lambda: r.gradient,
-        HESSIAN: lambda: r.hessian,
-        PRODUCT: lambda: r.hessian @ ALONG.numpy(),
-        TANGENT: lambda: r.jacobian @ ALONG.numpy(),
-        PENALTY: lambda: r.hessian @ r.gradient,
-    }[kind]()
+    return wanted(name).of_kind(kind)
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------------
-SECOND = (HESSIAN, PRODUCT, PENALTY)
-FIRST_ONLY = "has first derivatives only: take differences of its gradient for second ones"
-NO_GRADIENT = (
-    "the Jacobians of linearize have no gradient, which would be a second derivative: take differences of them"
-)
 BRANCHES = "data-dependent"  # on whether an episode has ended
 FORWARD = ("jacfwd", "functional.jacobian, forward")  # Jacobians by forward mode
 OUTSIDE = "runs outside of compiled graphs: leave out fullgraph=True"
